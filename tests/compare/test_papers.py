@@ -20,6 +20,7 @@ from whitelab.compare.papers import (
     printed_sizes,
     spaces,
     spot,
+    spread_settings,
     task_curves,
 )
 from whitelab.compare.published import DEPTHS
@@ -101,6 +102,13 @@ def test_every_point_of_a_curve_is_the_score_at_its_k(encoder, place):
             assert curve.spearman[k - 1] == pytest.approx(expected.spearman, abs=1e-6)
         assert curve.setting.aggregate == "wmean"
         assert curve.spearman[curve.best_k - 1] == max(curve.spearman)
+
+
+@pytest.mark.parametrize(("dim", "groups"), [(768, 128), (384, 128), (1024, 128), (128, 8), (300, 8), (32, 8)])
+def test_whitenedcses_own_whitening_has_the_groups_of_its_code_where_they_come_out_even(dim, groups):
+    raw, own, full = spread_settings(dim)
+    assert (str(raw), full.whitening) == ("mean/L-1", "pca")
+    assert own.whitening == f"shuffled_group:groups={groups},seed=0"
 
 
 @pytest.mark.parametrize("setting", ["L-1", "cls/L2", "L1+L3:pca", "L-1:shuffled_group:groups=4"])

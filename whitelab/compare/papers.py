@@ -13,13 +13,14 @@ from whitelab.compare.presets import PRESETS, Preset
 from whitelab.compare.published import SPEARMAN, Published
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.encoding.encoders import Encoder
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import Setting, parse_settings
 from whitelab.store.embedding_store import Store
 from whitelab.sweeps import layer_profiles
 from whitelab.sweeps.dimensions import KCurve, k_curve
 from whitelab.sweeps.layer_pairs import LayerPairs, layer_pairs
 
 WHITENINGBERT, SU = PRESETS["whiteningbert"], PRESETS["bert-whitening"]
+GROUPS = 128  # of WhitenedCSE's released code; its paper has 32 to 384
 
 
 # ------------------------------------------------------------------------------------------------- measured
@@ -105,6 +106,16 @@ def spot(bench: Bench, setting: Setting, preset: Preset = WHITENINGBERT, positiv
     numbers = without_nan((losses.alignment, losses.uniformity, losses.spearman))
     encoder = bench.encoder
     return Spot(encoder.name, str(setting), setting.whitening, *numbers, losses.positives, encoder.dim)
+
+
+def spread_settings(dim: int) -> tuple[Setting, ...]:
+    """The spaces of WhitenedCSE's Figure 1 for an encoder of `dim` dimensions: raw, its own whitening, all whitened.
+
+    Its shuffled group whitening has the 128 groups of the released code, where there are two coordinates or more for
+    each and they come out even; elsewhere the variant's own number, which is no paper's.
+    """
+    groups = f":groups={GROUPS}" if dim > GROUPS and dim % GROUPS == 0 else ""
+    return parse_settings(f"L-1;L-1:shuffled_group{groups};L-1:pca")
 
 
 def cosine_spread(bench: Bench, setting: Setting, preset: Preset = WHITENINGBERT) -> np.ndarray:

@@ -14,7 +14,7 @@ from whitelab.compare import papers as drawn
 from whitelab.encoding.checkpoints import on_disk, shown_name
 from whitelab.encoding.encoders import Encoder
 from whitelab.figures import heights
-from whitelab.scoring.setting import Setting, parse_settings
+from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry
 from whitelab.store.embedding_store import Store
 from whitelab.sweeps import layer_subsets
@@ -30,10 +30,8 @@ from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.variants import LABELS
 
 _ABSENT = "losses-download"  # what is asked for: models that are not here yet
-SPREAD = ("L-1", "L-1:shuffled_group", "L-1:pca")  # WhitenedCSE's own whitening in the middle, without its training
 SUBSETS = PRESETS["whiteningbert"].applied(Setting())  # its own layers do not count
 EVERY_K = Setting.parse("L1+L-1:pca")
-SPREAD_NAMES = frozenset(map(str, parse_settings(";".join(SPREAD))))
 
 
 @dataclass(frozen=True)
@@ -291,9 +289,11 @@ def losses(grid: Grid) -> str:
     st.caption(
         "Zhuo et al. 2023 (WhitenedCSE), Figures 1 and 3, Eq. 9 and 10. The paper draws the losses during training, "
         "every 125 steps on the STS-B development set, and prints no number of them. Drawn here are models as they "
-        "are, with its shuffled group whitening applied afterwards; what its training adds is not."
+        "are, with its shuffled group whitening applied afterwards, which its released code does in training only; "
+        f"what its training adds is not. The code has {drawn.GROUPS} groups, the paper 32 to 384; where they do not "
+        "come out even, 8 is our own number."
     )
-    settings = ";".join(map(str, _settings(grid)))
+    settings = ";".join(map(str, grid.settings))
     return (
         "from whitelab.compare import PRESETS, Bench, papers, tried\n"
         "from whitelab.scoring.setting import parse_settings\n\n"
@@ -304,29 +304,30 @@ def losses(grid: Grid) -> str:
         "        print(encoder)\n"
         "        continue\n"
         f"    bench = Bench(encoder, data, {task!r}, whitelab.Store(), {grid.keep_going})\n"
-        "    for one in settings:\n"
+        "    for one in dict.fromkeys((*settings, *papers.spread_settings(encoder.dim))):\n"
         f"        print(name, one, tried(lambda: papers.spot(bench, one, preset, {positives!r})))\n"
     )
 
 
-def _settings(grid: Grid) -> tuple[Setting, ...]:
-    """Those of the grid, and those whose cosines are drawn."""
-    return tuple(dict.fromkeys((*grid.settings, *parse_settings(";".join(SPREAD)))))
+def _settings(grid: Grid, dim: int = 0) -> tuple[Setting, ...]:
+    """Those of the grid, and those whose cosines are drawn of a model of `dim` dimensions."""
+    return tuple(dict.fromkeys((*grid.settings, *drawn.spread_settings(dim))))
 
 
 def _losses(grid: Grid, task: str, positives: str, progress: Progress) -> Iterator["Losses"]:
-    shown, found, done = parse_settings(";".join(SPREAD)), Losses(), 0
-    settings = _settings(grid)
+    found, done, settings = Losses(), 0, _settings(grid)
+    total = len(grid.models) * len(settings)
     for model in grid.models:
         encoder = tried(lambda model=model: shared_encoder(model, grid.dtype))
         if isinstance(encoder, str):
             found = found.without(model, dict.fromkeys(map(str, settings), encoder))
             done += len(settings)
-            progress(done, len(grid.models) * len(settings))
+            progress(min(done, total), total)
             yield found
             continue
         bench = Bench(encoder, grid.data, task, Store(), grid.keep_going)
-        for one in settings:
+        shown = drawn.spread_settings(encoder.dim)
+        for one in _settings(grid, encoder.dim):
             spot = tried(lambda one=one, bench=bench: drawn.spot(bench, one, grid.rules, positives))
             if isinstance(spot, str):
                 found = found.without(encoder.name, {str(one): spot})
@@ -334,7 +335,7 @@ def _losses(grid: Grid, task: str, positives: str, progress: Progress) -> Iterat
                 cosines = drawn.cosine_spread(bench, one, grid.rules) if one in shown else None
                 found = found.plus(spot, cosines)
             done += 1
-            progress(done, len(grid.models) * len(settings))
+            progress(min(done, total), total)
             yield found
 
 
@@ -391,7 +392,8 @@ def _plane(found: Losses) -> None:
 def _spreads(found: Losses) -> None:
     for model, samples in found.spreads.items():
         st.markdown(f"**How evenly does the last layer of {plain(model)} fill the sphere?** Cosines of random pairs.")
-        own = [one for one in found.spots if one.model == model and one.setting in SPREAD_NAMES]
+        spots = [one for one in found.spots if one.model == model]
+        own = [one for one in spots if Setting.parse(one.setting) in drawn.spread_settings(one.dim)]
         histogram = figures.cosine_histogram(samples, LABELS)
         chart(histogram, f"paper-spread-{model}", lambda samples=samples: _sample_rows(samples))
         named = [f"{LABELS.inline(one.whitening)} {one.uniformity:.2f}" for one in own if one.uniformity is not None]
