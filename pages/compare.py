@@ -17,8 +17,8 @@ from whitelab.ui.widgets.tabs import tabs
 
 chosen, opened = open_page(
     "Which model, and does it match what was published?",
-    "Look at the difference beside each published number: it should be hundredths, not points. The best of a column is "
-    "marked.",
+    "Where a paper prints a number for the same thing, look at the difference from it: where all was done alike it is "
+    "hundredths, not points. The best of a column is marked.",
     intervals=True,
 )
 need_a_model(
@@ -69,7 +69,7 @@ note = f"{PRESETS[preset].source}. {PRESETS[preset].note}"
 if PRESETS[preset].aggregate != (bar := chosen.setting.aggregate):
     ways = tuple(AGGREGATE_LABELS[way].partition(": ")[2] for way in (PRESETS[preset].aggregate, bar))
     note += f" Of a task with subsets a score here ({ways[0]}) is not the bar's ({ways[1]}), of the same vectors."
-st.caption(note)
+st.caption(note, help=f"Not followed: {PRESETS[preset].departs}")
 if lacking := lacking_splits([preset], chosen.data.source, picked):
     st.caption(plain(f"{lacking}."))
 stamp = file_stamp([file for info in infos for file in info.files])

@@ -68,6 +68,8 @@ with st.expander("What am I looking at?", icon=":material/help:"):
     )
     st.latex(chosen.formula)
     st.caption(plain(chosen.source))
+    if chosen.departs:
+        st.caption(f"Where it differs: {plain(chosen.departs)}")
     st.latex(
         r"\ell_{\text{align}}=\mathbb{E}\lVert u_x-u_y\rVert^2,\qquad "
         r"\ell_{\text{uniform}}=\log\,\mathbb{E}\,e^{-2\lVert u_x-u_y\rVert^2},\qquad "

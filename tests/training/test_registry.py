@@ -7,6 +7,7 @@ import reference
 import torch
 from torch.testing import assert_close
 
+from whitelab.training.config import TrainConfig
 from whitelab.training.objectives import (
     OBJECTIVES,
     SingularBatch,
@@ -30,6 +31,21 @@ SMALL = {
     "vicreg": "vicreg:embedding=5,hidden=16",
     "mse": "mse:embedding=5,hidden=16",
 }
+
+
+@pytest.mark.parametrize("name", ["simcse", "whitenedcse", "w-mse"])
+def test_an_objective_says_where_its_defaults_are_not_its_papers(name):
+    departs, defaults = OBJECTIVES[name].departs, TrainConfig(name)
+    assert departs.endswith(".")
+    assert f"{defaults.lr:g}" in departs
+    if name != "w-mse":
+        assert f"here the {defaults.pooling}" in departs
+    values = dict(parse(name).values)
+    if name == "whitenedcse":
+        assert f"{values['groups']} are its released code's" in departs
+        assert (values["chunks"], values["detach"]) == ("views", 0)
+    if name == "w-mse":
+        assert values["statistics"] == "view"
 
 
 def step(spec, seed=0):

@@ -26,7 +26,8 @@ class Objective:
 
     A step of training: `positives(spec)` views h [v, b, d] of b sentences (v dropout masks), `head(h, generator)`,
     the predictor on top where there is one, then `loss`. Where a target is needed, it is the slow copies' head
-    output, without predictor. Every method takes the spec as text or parsed.
+    output, without predictor. Every method takes the spec as text or parsed. `departs` says where what stands here at
+    first is not as in its paper, or in the paper's code.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Objective:
     batch_of: Callable[..., int] = lambda dim, **parameters: 2
     predictor_of: Callable[..., nn.Module] | None = None  # (**parameters)
     multiple_of: Callable[..., int] = lambda **parameters: 1
+    departs: str = ""
 
     def positives(self, spec: str | Spec) -> int:
         """How many views of each sentence the trainer runs through the encoder, v of the `h` the head gets."""
@@ -299,6 +301,7 @@ OBJECTIVES: dict[str, Objective] = {
             (_TEMPERATURE,),
             _simcse,
             _tanh,
+            departs="It takes [CLS] and a rate of 0.00003; here the mean and 0.0001 stand at first.",
         ),
         Objective(
             "whitenedcse",
@@ -392,6 +395,11 @@ OBJECTIVES: dict[str, Objective] = {
             _whitenedcse,
             _whitened,
             _rows_to_whiten,
+            departs="Its paper has 256 or 384 groups; 128 are its released code's. Each view is whitened by itself, "
+            "as in the paper's Figure 2, and the gradient goes through W, of which it says nothing; the "
+            "code whitens thirds of the batch with a constant W. Both take [CLS] and a rate of 0.00003 "
+            "(paper) or 0.00001 (code); here the mean and 0.0001 stand at first. The paper takes z as the "
+            "vector of a sentence; scored here is the encoder's own, as in the code.",
         ),
         Objective(
             "w-mse",
@@ -417,6 +425,10 @@ OBJECTIVES: dict[str, Objective] = {
             _projection,
             _sub_batch,
             multiple_of=_whole_sub_batches,
+            departs="Its Eq. 7-8 take the moments of all views together; here each view of a sub-batch is whitened "
+            "by itself, as in its Figure 3 and its code. It was made for images, whose views are crops and "
+            "colours; here they are dropout masks. Its rate is 0.002 or 0.003; here 0.0001 stands at first. "
+            "Scored is the encoder's own vector, as there.",
         ),
         Objective(
             "contrastive-whitened",

@@ -63,7 +63,8 @@ def draw(known: Sequence[Entry]) -> TrainingPlan | None:
             st.caption(f"Note: {plain(corpus.text.note)}.")
     with first[3]:
         scored = _scored()
-    st.caption(OBJECTIVES[objective].summary)
+    departs = OBJECTIVES[objective].departs
+    st.caption(OBJECTIVES[objective].summary, help=f"Where it differs: {departs}" if departs else None)
     if size is None:
         return None
     with st.expander(f"Parameters of {_title(objective)}", icon=":material/tune:"):
