@@ -140,7 +140,7 @@ def shrunk(space: LayerEmbeddings) -> Answer:
     gap = rescued[-1] - plain[-1]
     less = ": with more to measure from, less has to be mixed in" if abs(gap) < min(map(abs, gains)) else ""
     words = (
-        f"With n = {_narrow(space)}: plain {written(before)}, shrunk {written(after)} on the draw of the curves. Over "
+        f"With n = {_narrow(space)}: plain {written(before)}, shrunk {written(after)} on the first step's draw. Over "
         f"{_DRAWS} draws: plain {_range(few)}, shrunk {_range(mended)}; {effect}. With all sentences the two are "
         f"{written(abs(gap))} points apart{less}."
     )
