@@ -28,7 +28,8 @@ close_page(
     "Each option averages some layers and transforms the vectors; all are measured on the same pairs, searches or texts, "
     "which are drawn again and again (bootstrap) to see how far each difference could be chance. With dozens of options "
     "one will look best by luck: so p-values are corrected for their number, and the gain is also measured on a half of "
-    "the data that had no say in the choice. To store, the shortest vectors are taken that lose less than a point against "
+    "the data that had no say in the choice. Groups are a matter of where k-means starts, too, so it is run several times "
+    "and how far its runs differ is part of each interval. To store, the shortest vectors are taken that lose less than a point against "
     "the best and against the model as it comes, at the lower end of the interval; below 20 items nothing is decided. Scores are x 100, a point is one of these.",
     question.code + advising.PRINTED if question and not question.job.error else "",
     "\n".join(advice.sentences) if advice else "",

@@ -496,6 +496,25 @@ def test_the_bootstrap_of_means_draws_columns_alike_for_every_row():
         bootstrap_means(values[:, :0])
 
 
+@pytest.mark.parametrize("runs", [2, 5, 20])
+def test_a_mean_of_runs_has_the_interval_of_student_and_so_has_a_difference_of_two(runs):
+    values = torch.rand(2, runs, dtype=torch.float64, generator=torch.Generator().manual_seed(runs))
+    drawn = bootstrap_counts(30, lambda counts: values @ counts[30:] / counts[30:].sum(0), 20_000, runs=runs)
+    torch.testing.assert_close(drawn.score, values.mean(1))
+    found = drawn.difference(0, 1)
+    for x, low, high in (
+        (values[0], drawn.low[0], drawn.high[0]),
+        (values[0] - values[1], found.low, found.high),
+    ):
+        mean, half = float(x.mean()), float(stats.t.ppf(0.975, runs - 1) * stats.sem(x))
+        assert (float(low), float(high)) == pytest.approx((mean - half, mean + half), abs=0.1 * half)
+
+
+def test_one_run_does_not_say_how_far_runs_differ():
+    with pytest.raises(ValueError, match="runs=1 must be 2 or more"):
+        bootstrap_counts(30, lambda counts: counts[30:], runs=1)
+
+
 def test_a_score_that_items_drawn_twice_lower_is_inside_its_interval_once_it_is_unbiased():
     def different(counts):
         return (counts > 0).double().sum(0, keepdim=True)

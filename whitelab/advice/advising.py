@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from whitelab.advice.answer import Advice, answer, named
@@ -42,7 +43,7 @@ PURPOSES = {
 }
 ON_PAIRS, ON_SEARCH, ON_TEXTS = ("rank", "threshold", "store"), ("rank", "store"), ("classify", "cluster")
 SERVED = {"pairs": ON_PAIRS, "search": ON_SEARCH, "texts": ON_TEXTS, "sentences": tuple(PURPOSES)}
-CLUSTER_SEEDS = 5
+CLUSTERINGS, CLUSTER_STARTS = 10, 5  # runs of k-means of each option, and the starts of which a run is the best
 STORED = ("float32", "int8", "binary+itq")  # with faiss; without it float32 alone
 
 
@@ -196,8 +197,9 @@ def advise_texts(
     """Advice from labelled texts: the accuracy of a linear probe, or the V-measure of as many clusters as classes.
 
     For `classify` maps are fitted on the training texts of each fold, for `cluster` on all texts, which nobody has
-    labelled when they are grouped. Clusters are the best k-means of several starts; the interval is of other texts
-    in the same clusters. Raises ValueError as `probe`, and to `cluster` pairs of texts.
+    labelled when they are grouped. Its V-measure is the mean of `CLUSTERINGS` runs of k-means, each the best of several
+    starts; the interval is of other texts in such clusters and of other runs. Raises ValueError as `probe`, and to
+    `cluster` pairs of texts.
     """
     check_choice(purpose, "purpose", ON_TEXTS)
     check_is_setting(chosen, "chosen")
@@ -224,22 +226,39 @@ def _grouped(
     measuring, weighing = _halves(progress)
     found = _each(settings, lambda setting: _clusters(space, setting, rows, len(labels.unique())), measuring)
 
-    def agreement(counts: Float[Tensor, "n b"]) -> Float[Tensor, "v b"]:
-        return 100 * torch.stack([v_measure(labels, clusters, counts) for clusters, _ in found])
+    def agreement(counts: Float[Tensor, "n_and_runs b"]) -> Float[Tensor, "v b"]:
+        texts, runs = counts[: len(labels)], counts[len(labels) :]
+        shares = runs / runs.sum(0)
+        return 100 * torch.stack([(shares * _agreements(labels, clusters, texts)).sum(0) for clusters, _ in found])
 
-    drawn = bootstrap_counts(len(labels), agreement, enough(len(settings)), unbiased=True, progress=weighing)
+    resamples = enough(len(settings))
+    drawn = bootstrap_counts(len(labels), agreement, resamples, unbiased=True, runs=CLUSTERINGS, progress=weighing)
     protocol = {"task": data.task, "model": model, "clusters": len(labels.unique()), "fit": "all texts"} | _VARIED
-    line = f"{model} · {data.source} · k-means with as many clusters as classes, rows of unit length"
+    protocol |= {"runs": CLUSTERINGS, "starts": CLUSTER_STARTS}
+    line = (
+        f"{model} · {data.source} · k-means with as many clusters as classes, rows of unit length, mean of "
+        f"{CLUSTERINGS} runs, each the best of {CLUSTER_STARTS} starts"
+    )
+    measured = "V-measure x 100", "texts", len(labels)
     tried = [Tried.whole(setting, dim) for setting, (_, dim) in _both(settings, found)]
-    return weigh(tried, drawn, agreement, ("V-measure x 100", "texts", len(labels)), (protocol, line))
+    return weigh(tried, drawn, agreement, measured, (protocol, line), CLUSTERINGS)
 
 
-def _clusters(space: LayerRows, setting: Setting, rows: Int[Tensor, "n"], count: int) -> tuple[Int[Tensor, "n"], int]:
+def _agreements(
+    labels: Int[Tensor, "n"], clusters: Int[Tensor, "r n"], counts: Float[Tensor, "n b"]
+) -> Float[Tensor, "r b"]:
+    return torch.stack([v_measure(labels, one, counts) for one in clusters])
+
+
+def _clusters(space: LayerRows, setting: Setting, rows: Int[Tensor, "n"], count: int) -> tuple[Int[Tensor, "r n"], int]:
+    """The cluster of every text in every run, and the numbers a vector has."""
     layers = setting.numbers(space.n_layers)
     whitener = fit(setting.whitening, space.moments(layers), setting.k)
-    x = geometry.normalize(whitener(space.combine(layers)))
-    means = KMeans(count, n_init=CLUSTER_SEEDS, random_state=0).fit(x.numpy(), sample_weight=space.counts.numpy())
-    return torch.from_numpy(means.labels_).long()[rows], _kept(setting, whitener.rank, space.dim)
+    x = geometry.normalize(whitener(space.combine(layers))).numpy()
+    with threadpool_limits(1, "openmp"):  # threads that share so small a fit wait for each other most of the time
+        runs = [KMeans(count, n_init=CLUSTER_STARTS, random_state=seed) for seed in range(CLUSTERINGS)]
+        found = [one.fit(x, sample_weight=space.counts.numpy()).labels_ for one in runs]
+    return torch.from_numpy(np.stack(found)).long()[:, rows], _kept(setting, whitener.rank, space.dim)
 
 
 def advise_sentences(space: LayerRows, chosen: Setting, purpose: str = "rank") -> Advice:

@@ -21,7 +21,8 @@ class Advice:
     """What to do, in three `sentences`; `setting` is None where the data cannot decide.
 
     `needed` is how many items would decide where these cannot, if the difference stays what it is; None also where they
-    are too few to say. `code` says how the vectors are kept.
+    are too few to say, and of scores that are means over runs, whose part of an interval more items do not narrow.
+    `code` says how the vectors are kept.
     """
 
     purpose: str
@@ -89,15 +90,22 @@ def _best(evidence: Evidence, purpose: str) -> Advice:
         return Advice(purpose, raw.setting, sentences, None, evidence)
     best = max((one for one in others if one.difference.high >= STEP), key=lambda option: option.score)
     found = best.difference.estimate
-    needed = _enough(evidence, best.difference, max(STEP - found, found / _stricter(len(others))))
-    more = f"About {spaced(needed)}" if needed > 1.1 * evidence.count else "It is close: a few more"
+    needed = (
+        None if evidence.runs else _enough(evidence, best.difference, max(STEP - found, found / _stricter(len(others))))
+    )
+    if needed is None:
+        more, stays = "More", "though how many is not to be said: how far runs differ is in these intervals, too"
+    else:
+        more = f"About {spaced(needed)}" if needed > 1.1 * evidence.count else "It is close: a few more"
+        stays = "if the difference stays what it is"
     if found > 0:
         sentences = (
             f"These {spaced(evidence.count)} {evidence.unit} cannot decide; until more are there, keep the "
             f"{named(raw.setting)}.",
             f"{capitalised(named(best.setting))} score {best.score:.2f} in {evidence.metric} against {raw.score:.2f} "
-            f"({_interval(best)} by itself), which could be chance after {len(others)} comparisons.",
-            f"{more} {evidence.unit} would decide between them, if the difference stays what it is.",
+            f"({_interval(best)} by itself{_mean_of_runs(evidence)}), which could be chance after {len(others)} "
+            "comparisons.",
+            f"{more} {evidence.unit} would decide between them, {stays}.",
         )
     else:
         sentences = (
@@ -105,7 +113,7 @@ def _best(evidence: Evidence, purpose: str) -> Advice:
             f"{evidence.unit} are too few to rule out that something is better by {STEP:g} point.",
             f"{_scored(evidence, raw)} Of {len(others)} others the best that might be, {named(best.setting)}, score "
             f"{best.score:.2f} ({_interval(best)}).",
-            f"{more} {evidence.unit} would rule it out, if the difference stays what it is.",
+            f"{more} {evidence.unit} would rule it out, {stays}.",
         )
     return Advice(purpose, None, sentences, needed, evidence)
 
@@ -218,7 +226,12 @@ def _stricter(tests: int) -> float:
 
 def _scored(evidence: Evidence, option: Option) -> str:
     interval = f"{option.low:.2f} to {option.high:.2f}"
-    return f"{evidence.metric} is {option.score:.2f} ({interval}) on {spaced(evidence.count)} {evidence.unit}."
+    on = f"on {spaced(evidence.count)} {evidence.unit}{_mean_of_runs(evidence)}"
+    return f"{evidence.metric} is {option.score:.2f} ({interval}) {on}."
+
+
+def _mean_of_runs(evidence: Evidence) -> str:
+    return f", the mean of {evidence.runs} runs" if evidence.runs else ""
 
 
 def _interval(option: Option) -> str:

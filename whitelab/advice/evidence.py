@@ -56,8 +56,9 @@ class Evidence:
     """`options`, the baseline first, measured by `metric` on `count` items (`unit`: pairs, queries, texts).
 
     `honest_gain` is what the option that is best on a random half of the items gains over the baseline on the other
-    half, on average: what is left of the best one's lead after it was chosen by it. `line` says how the baseline was
-    made, or what all options share.
+    half, on average: what is left of the best one's lead after it was chosen by it. Where scores are means over runs of
+    a procedure that draws at random, the halves are of its `runs`, too. `line` says how the baseline was made, or what
+    all options share.
     """
 
     metric: str
@@ -67,6 +68,7 @@ class Evidence:
     honest_gain: float
     protocol: dict
     line: str
+    runs: int = 0
 
     @property
     def baseline(self) -> Option:
@@ -112,12 +114,13 @@ def weigh(
     scores: Callable[[Float[Tensor, "q b"]], Float[Tensor, "v b"]],
     measured: tuple[str, str, int],
     protocol: tuple[dict, str],
+    runs: int = 0,
 ) -> Evidence:
     """Put the scores of what was `tried` beside each other; those that have none are left out.
 
     `drawn` holds their resamples, row by row, and `scores` gives each row's score where item i of q is there
-    `counts[i]` times. `measured` is metric, unit and count, `protocol` a record and a line. Raises ValueError where
-    the first has no score.
+    `counts[i]` times, and run r of `runs`, if it is a mean over them, `counts[q + r]` times. `measured` is metric, unit
+    and count, `protocol` a record and a line. Raises ValueError where the first has no score.
     """
     known = [i for i, value in enumerate(drawn.score.tolist()) if not math.isnan(value)]
     if 0 not in known:
@@ -137,14 +140,13 @@ def weigh(
         )
         for i, difference, p_holm in zip(known, from_raw, adjusted, strict=True)
     )
-    return Evidence(*measured, options, _honest_gain(scores, known, measured[2]), *protocol)
+    return Evidence(*measured, options, _honest_gain(scores, known, (measured[2], runs)), *protocol, runs)
 
 
-def _honest_gain(scores: Callable, known: Sequence[int], count: int) -> float:
+def _honest_gain(scores: Callable, known: Sequence[int], sizes: tuple[int, int]) -> float:
     generator, halves = torch.Generator().manual_seed(0), []
     for _ in range(SPLITS):
-        half = torch.zeros(count, dtype=torch.float64)
-        half[torch.randperm(count, generator=generator)[: count // 2]] = 1
+        half = torch.cat([(torch.randperm(size, generator=generator) < size // 2).double() for size in sizes])
         halves += [half, 1 - half]
     found = scores(torch.stack(halves, dim=1))[list(known)]
     chosen = found.nan_to_num(-math.inf).argmax(0)
