@@ -5,6 +5,7 @@ import json
 import math
 import re
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -162,10 +163,46 @@ def test_what_would_decide_is_more_than_there_is_and_is_about_an_option_that_is_
         assert advice.needed > evidence.count
         which = named(open_.setting)
         assert (capitalised(which) if estimate > 0 else which) in advice.sentences[1]
-        assert ("decide between them" in advice.sentences[2]) is (estimate > 0)
+        assert ("would decide" in advice.sentences[2]) is (estimate > 0)
         assert ("nothing that was tried scores higher" in advice.sentences[0]) is (estimate <= 0)
-        assert ("would rule it out" in advice.sentences[2]) is (estimate <= 0)
+        assert ("would rule that out" in advice.sentences[2]) is (estimate <= 0)
     assert advice.needed == math.ceil(evidence.count * 81)  # an interval of 9 to either side, where 1 would do
+
+
+def with_items(evidence, count):
+    """The same differences on `count` items: intervals fall as 1 / sqrt(n), and p-values with them."""
+    raw, *others = evidence.options
+    shorter, normal, found = math.sqrt(evidence.count / count), NormalDist(), []
+    for one in others:
+        gap = one.difference
+        half = shorter * (gap.high - gap.low) / 2
+        p_value = 2 * normal.cdf(-abs(gap.estimate) / half * normal.inv_cdf(1 - LEVEL / 2))
+        found.append(Difference(gap.estimate, gap.estimate - half, gap.estimate + half, p_value))
+    adjusted = significance.holm([one.p_value for one in found])
+    options = [replace(one, difference=gap, p_holm=p) for one, gap, p in zip(others, found, adjusted, strict=True)]
+    return replace(evidence, count=count, options=(raw, *options))
+
+
+@pytest.mark.parametrize(
+    "gaps",
+    [
+        [(0.1, 1.5), (-0.5, 4.0)],  # what is best may be ruled out long before another is
+        [(-0.1, 1.2), (-0.5, 4.0), (-3.0, 5.0)],
+        [(1.5, 2.0), (-0.5, 6.0)],  # what is best is real long before another is ruled out
+        [(3.0, 9.0), (2.0, 2.5), (0.9, 1.0)],
+    ],
+)
+def test_so_many_items_as_are_named_would_decide_and_few_less_would_not(gaps):
+    evidence = advise_pairs(pairs_of(*ROUND, pairs=40), Setting((1,))).evidence
+    raw, *others = evidence.options
+    options = [
+        replace(one, score=raw.score + estimate, difference=Difference(estimate, estimate - half, estimate + half, 0.1))
+        for one, (estimate, half) in zip(others, gaps, strict=False)
+    ]
+    here = with_items(replace(evidence, options=(raw, *options)), evidence.count)
+    needed = answer(here, "rank").needed
+    assert answer(with_items(here, math.ceil(1.02 * needed)), "rank").decided
+    assert not answer(with_items(here, math.floor(0.98 * needed)), "rank").decided
 
 
 def test_the_shortest_vectors_that_hold_the_meaning_are_stored():

@@ -20,8 +20,8 @@ _ADJECTIVES = ("none", "center", "standardize")  # variants whose names say how 
 class Advice:
     """What to do, in three `sentences`; `setting` is None where the data cannot decide.
 
-    `needed` is how many items would decide where these cannot, if the difference stays what it is; None also where they
-    are too few to say, and of scores that are means over runs, whose part of an interval more items do not narrow.
+    `needed` is how many items would decide where these cannot, if the differences stay what they are; None also where
+    they are too few to say, and of scores that are means over runs, whose part of an interval more items do not narrow.
     `code` says how the vectors are kept.
     """
 
@@ -90,14 +90,12 @@ def _best(evidence: Evidence, purpose: str) -> Advice:
         return Advice(purpose, raw.setting, sentences, None, evidence)
     best = max((one for one in others if one.difference.high >= STEP), key=lambda option: option.score)
     found = best.difference.estimate
-    needed = (
-        None if evidence.runs else _enough(evidence, best.difference, max(STEP - found, found / _stricter(len(others))))
-    )
+    needed = None if evidence.runs else _deciding(evidence, [one.difference for one in others])
     if needed is None:
         more, stays = "More", "though how many is not to be said: how far runs differ is in these intervals, too"
     else:
         more = f"About {spaced(needed)}" if needed > 1.1 * evidence.count else "It is close: a few more"
-        stays = "if the difference stays what it is"
+        stays = "if the differences stay what they are"
     if found > 0:
         sentences = (
             f"These {spaced(evidence.count)} {evidence.unit} cannot decide; until more are there, keep the "
@@ -105,7 +103,7 @@ def _best(evidence: Evidence, purpose: str) -> Advice:
             f"{capitalised(named(best.setting))} score {best.score:.2f} in {evidence.metric} against {raw.score:.2f} "
             f"({_interval(best)} by itself{_mean_of_runs(evidence)}), which could be chance after {len(others)} "
             "comparisons.",
-            f"{more} {evidence.unit} would decide between them, {stays}.",
+            f"{more} {evidence.unit} would decide, {stays}.",
         )
     else:
         sentences = (
@@ -113,7 +111,7 @@ def _best(evidence: Evidence, purpose: str) -> Advice:
             f"{evidence.unit} are too few to rule out that something is better by {STEP:g} point.",
             f"{_scored(evidence, raw)} Of {len(others)} others the best that might be, {named(best.setting)}, score "
             f"{best.score:.2f} ({_interval(best)}).",
-            f"{more} {evidence.unit} would rule it out, {stays}.",
+            f"{more} {evidence.unit} would rule that out, {stays}.",
         )
     return Advice(purpose, None, sentences, needed, evidence)
 
@@ -211,6 +209,15 @@ def _none_shorter(evidence: Evidence) -> Advice:
         more,
     )
     return Advice("store", None if needed else best.setting, sentences, needed, evidence)
+
+
+def _deciding(evidence: Evidence, differences: list[Difference]) -> int:
+    """Items at which the gain of one option that may be a point better is real, or all of those are ruled out."""
+    open_, stricter = [one for one in differences if one.high >= STEP], _stricter(len(differences))
+    gain = [_enough(evidence, one, one.estimate / stricter) for one in open_ if one.estimate > 0]
+    if all(one.estimate < STEP for one in open_):
+        gain.append(max(_enough(evidence, one, STEP - one.estimate) for one in open_))
+    return min(gain)
 
 
 def _enough(evidence: Evidence, difference: Difference, margin: float) -> int:
