@@ -37,6 +37,7 @@ from whitelab.probe.rows import occurrences
 from whitelab.retrieval.compression import Code
 from whitelab.retrieval.embedded import with_judgements
 from whitelab.retrieval.relevance import retrieve
+from whitelab.scoring.calibration import calibrate
 from whitelab.scoring.paired import LEVEL, judged
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
@@ -284,6 +285,16 @@ def test_two_texts_are_called_the_same_by_the_cut_that_is_named(few_candidates):
     assert found[0].protocol["gold_from"] == pytest.approx(middle)
     with pytest.raises(ValueError, match=r"gold_from=7 must divide the gold scores, which run from -?0\.\d+ to 1"):
         advise_pairs(space, Setting((1,)), "threshold", 7.0)
+
+
+@pytest.mark.parametrize("truth", [CONE, ROUND])  # decided, and for what comes as it is
+def test_the_cosine_that_calls_two_texts_the_same_is_that_of_a_calibration_under_what_is_advised(few_candidates, truth):
+    space = pairs_of(*truth, pairs=200)
+    advice = advise_pairs(space, Setting((1,)), "threshold", 0.6)
+    setting = advice.setting or advice.evidence.baseline.setting
+    assert advice.threshold == calibrate(space, setting, 0.6).threshold
+    assert f"{named(setting)}, a cosine above {advice.threshold.cosine:.4f}" in advice.cosine
+    assert advise_pairs(space, Setting((1,))).threshold is None
 
 
 def test_pairs_on_which_nothing_can_be_measured_are_said_to_decide_nothing():

@@ -1,6 +1,7 @@
 """A purpose and the user's own data -> advice, each kind of data measured as it is used."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ from whitelab.retrieval.compression import Code
 from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.retrieval.frontier import CodedScore, Space, frontier
 from whitelab.retrieval.relevance import retrieve
-from whitelab.scoring.calibration import gold_middle
+from whitelab.scoring.calibration import gold_middle, threshold
 from whitelab.scoring.fit_scopes import folds, gives, isotropy_between
 from whitelab.scoring.paired import paired
 from whitelab.scoring.score import Score, reversal, score
@@ -54,7 +55,8 @@ def advise_pairs(
     gold_from: float | None = None,
     progress: Progress = silent,
 ) -> Advice:
-    """Advice from pairs with gold scores: Spearman, or for `threshold` the average precision of gold >= `gold_from`.
+    """Advice from pairs with gold scores: Spearman, or for `threshold` the average precision of gold >= `gold_from`,
+    with the cosine that `calibrate` gives for the usual rate of false positives.
 
     Maps are cross-fitted, so that no pair is scored by a map its sentences were fitted to, unless `chosen` is fitted on
     other text, which the space then carries. `gold_from` None is the middle of the gold scores' range. Where the last
@@ -85,7 +87,7 @@ def advise_pairs(
         found = _each(settings, lambda setting: score(space, setting, isotropy=False), measuring)
         tried = [Tried.whole(one, _kept(each.setting, each.rank, space.dim)) for one, each in _both(settings, found)]
         if purpose == "threshold":
-            return answer(_matching(space, tried, found, gold_from, weighing), purpose)
+            return _matching(space, tried, found, gold_from, weighing)
         cosines = torch.stack([one.cosines for one in found])
         resampled = paired(space, found, enough(len(tried)), weighing)
         drawn = resampled.drawn.take(resampled.rows)
@@ -147,7 +149,7 @@ def _both(settings: Sequence[Setting], found: list) -> Iterator[tuple]:
 
 def _matching(
     space: LayerEmbeddings, tried: list[Tried], scores: list[Score], gold_from: float | None, progress: Progress
-) -> Evidence:
+) -> Advice:
     gold = space.gold.cpu()
     cut = gold_middle(gold) if gold_from is None else gold_from
     positive = gold >= cut
@@ -162,7 +164,10 @@ def _matching(
     measured = "Average precision x 100", "pairs", space.n_pairs
     drawn = bootstrap_counts(space.n_pairs, precision, enough(len(tried)), progress=progress)
     named = record | {"gold_from": cut}, f"{line} · the same from a gold score of {cut:g} on"
-    return weigh(tried, drawn, precision, measured, named)
+    advice = answer(weigh(tried, drawn, precision, measured, named), "threshold")
+    advised = advice.setting or advice.evidence.baseline.setting
+    cosines = next(one.cosines for each, one in _both([one.setting for one in tried], scores) if each == advised)
+    return replace(advice, threshold=threshold(cosines, gold, cut))
 
 
 def advise_search(space: RetrievalSpace, chosen: Setting, purpose: str = "rank", progress: Progress = silent) -> Advice:

@@ -1,12 +1,14 @@
 """Evidence -> three sentences: what to do, why, and what to know beside it."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import NormalDist
 
 from whitelab.advice.evidence import Evidence, Option
+from whitelab.base.records import without_nan
 from whitelab.base.wording import capitalised, inside, layers_in_words, spaced
 from whitelab.retrieval.compression import Code
+from whitelab.scoring.calibration import Threshold
 from whitelab.scoring.paired import LEVEL
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import FEW, Difference
@@ -22,7 +24,8 @@ class Advice:
 
     `needed` is how many items would decide where these cannot, if the differences stay what they are; None also where
     they are too few to say, and of scores that are means over runs, whose part of an interval more items do not narrow.
-    `code` says how the vectors are kept.
+    `code` says how the vectors are kept, `threshold` which cosine calls two texts the same, where that is the purpose:
+    under `setting`, or under the baseline's where the data cannot decide.
     """
 
     purpose: str
@@ -31,6 +34,20 @@ class Advice:
     needed: int | None
     evidence: Evidence | None
     code: Code = Code()
+    threshold: Threshold | None = None
+
+    @property
+    def cosine(self) -> str:
+        """From which cosine on two texts are called the same and how often that is wrong; empty where not asked."""
+        cut = self.threshold
+        if cut is None or self.evidence is None:
+            return ""
+        found, low, high = (f"{100 * share:.1f}" for share in (cut.recall, cut.recall_low, cut.recall_high))
+        return (
+            f"Of the {named(self.setting or self.evidence.baseline.setting)}, a cosine above {cut.cosine:.4f} (95 %: "
+            f"{cut.low:.4f} to {cut.high:.4f}) calls two texts the same: {found} % of the pairs that are ({low} "
+            f"to {high}), and {100 * cut.false_positives:.1f} % of those that are not."
+        )
 
     @property
     def decided(self) -> bool:
@@ -41,7 +58,7 @@ class Advice:
         """The JSON document of `python -m whitelab advise`."""
         chosen = None if self.setting is None else str(self.setting)
         record = {"purpose": self.purpose, "decided": self.decided, "setting": chosen, "needed": self.needed}
-        record["code"] = str(self.code)
+        record |= {"code": str(self.code), "threshold": self.threshold and without_nan(asdict(self.threshold))}
         return record | {"sentences": list(self.sentences)} | (self.evidence.as_dict() if self.evidence else {})
 
 

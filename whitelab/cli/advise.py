@@ -70,6 +70,8 @@ def run(args):
         check_no_prompts(args)
     advice = {"pairs": _pairs, "search": _search, "texts": _texts, "sentences": _sentences}[kind](args)
     lines = [*advice.sentences]
+    if advice.cosine:
+        lines.append(f"{advice.cosine} For other rates: `calibrate`.")
     if advice.evidence:
         lines += ["", _HEAD.format(advice.evidence.metric), *(_line(option) for option in advice.evidence.options)]
         lines += ["", advice.evidence.line]

@@ -55,6 +55,8 @@ for one in advice.evidence.options if advice.evidence else ():
     print(one.setting, one.code, one.score, (one.low, one.high), one.difference)
 if advice.evidence:
     print(advice.evidence.line)
+if advice.threshold:
+    print(advice.threshold)
 """
 _TITLE = {"title": "Measuring options", "unit": "%", "place": "advice"}
 
@@ -202,6 +204,7 @@ def draw(advice: Advice) -> None:
     """The three sentences, the options that matter as a picture, all of them as a table."""
     say = st.success if advice.decided else st.warning
     first, *rest = advice.sentences
+    rest += [f"{advice.cosine} For other rates: *What a cosine means* on the page Anisotropy."] if advice.cosine else []
     say("\n\n".join([f"**{first}**", *rest]), icon=":material/check:" if advice.decided else ":material/balance:")
     evidence = advice.evidence
     if evidence is None:
