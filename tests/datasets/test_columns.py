@@ -74,7 +74,7 @@ def test_tabs_under_the_extension_csv_are_read_and_pointed_out_where_they_make_n
     pairs = load(write(tmp_path / "a.csv", HEADER + "one, two, and three\tb, too, here\t1\nc\td\t2\n"))
     assert (pairs.first, pairs.second) == (("one, two, and three", "c"), ("b, too, here", "d"))
     with pytest.raises(DataError, match="give it the extension .tsv"):
-        load(write(tmp_path / "b.csv", "a\tb\nc\td\n"))
+        load(write(tmp_path / "b.csv", "a\tb\nc\nd\ne\n"))
 
 
 @pytest.mark.parametrize("name", ["subset", "Genre", "dataset"])

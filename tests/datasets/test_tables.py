@@ -133,6 +133,16 @@ def test_a_txt_table_is_sniffed(tmp_path, delimiter):
     assert load(tmp_path).second == ("a dog", "two")
 
 
+@pytest.mark.parametrize("delimiter", [";", "\t", "|", ","])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_csv_of_texts_and_labels_is_read_with_whatever_parts_its_columns(tmp_path, delimiter, quote):
+    texts = [f"the {i}th, or so" if quote or delimiter != "," else f"the {i}th; or so" for i in range(6)]
+    rows = [("text", "label"), *((text, "ab"[i % 2]) for i, text in enumerate(texts))]
+    lines = [delimiter.join(f"{quote}{cell}{quote}" for cell in row) for row in rows]
+    data = load_labelled(write(tmp_path / "own.csv", "\n".join(lines)))
+    assert (list(data.sentences), data.classes) == (texts, ("a", "b"))
+
+
 def test_a_txt_without_columns_is_refused(tmp_path):
     path = write(tmp_path / "a.txt", "just a sentence\nand another\n")
     with pytest.raises(DataError, match="no tab, semicolon, bar or comma splits its lines"):

@@ -168,11 +168,13 @@ def delimiter_of(suffix: str, lines: list[str]) -> str | None:
     """What parts the columns of text with this extension; None where neither extension nor content says so.
 
     A .csv has commas unless only another makes a table of it, such as the semicolons that spreadsheets write where the
-    comma stands in numbers, or the tabs of a file that was renamed; what its first line has most of is tried first.
+    comma stands in numbers, or the tabs of a file that was renamed; what its first line has most of is tried first:
+    for pairs and a score (`sniff`), and then for any two columns, a text and its label.
     """
     usual = DELIMITERS.get(suffix)
     if usual == "," and lines:
-        return sniff(lines[:50], sorted(",\t;|", key=lines[0].count, reverse=True)) or usual
+        first, among = lines[:50], sorted(",\t;|", key=lines[0].count, reverse=True)
+        return sniff(first, among) or next((one for one in among if len(_columns(first, one)) > 1), usual)
     return usual or sniff(lines[:50])
 
 
@@ -181,18 +183,25 @@ _DECIMAL_COMMA = re.compile(r"^(\s*[+-]?\d+),(\d+\s*)$")
 
 def sniff(lines: list[str], among: Iterable[str] = ("\t", ";", "|", ",")) -> str | None:
     """The first delimiter that gives most lines the same columns, three or more and one of numbers; else None."""
-    filled = [line for line in lines if line.strip()]
     for delimiter in among:
-        split = splitter(filled, delimiter)
-        rows = [row for line in filled if (row := _cells(split, line))]
-        width, count = Counter(map(len, rows)).most_common(1)[0] if rows else (0, 0)
-        if width < 3 or 3 * count < 2 * len(filled):
+        columns = _columns(lines, delimiter)
+        if len(columns) < 3:
             continue
-        columns = zip(*(row for row in rows if len(row) == width), strict=True)
-        if any(2 * sum(as_number(cell) is not None for cell in column) >= count for column in columns):
+        if any(2 * sum(as_number(cell) is not None for cell in column) >= len(column) for column in columns):
             return delimiter
     # Tabs hardly occur in sentences, so that an uneven file with tabs is a table with malformed rows.
     return "\t" if "\t" in among and lines and lines[0].count("\t") >= 2 else None
+
+
+def _columns(lines: list[str], delimiter: str) -> list[tuple[str, ...]]:
+    """The columns into which a delimiter splits most lines alike; none where it does not."""
+    filled = [line for line in lines if line.strip()]
+    split = splitter(filled, delimiter)
+    rows = [row for line in filled if (row := _cells(split, line))]
+    width, count = Counter(map(len, rows)).most_common(1)[0] if rows else (0, 0)
+    if 3 * count < 2 * len(filled):
+        return []
+    return list(zip(*(row for row in rows if len(row) == width), strict=True))
 
 
 def as_number(cell: object) -> float | None:
