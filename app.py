@@ -7,7 +7,7 @@ from whitelab.datasets import parquet
 from whitelab.ui import live
 from whitelab.ui.results.jobs import turn_page
 from whitelab.ui.sections import lesson_strip
-from whitelab.ui.sidebar import workspace
+from whitelab.ui.sidebar import address, workspace
 from whitelab.ui.widgets import look
 
 parquet.apart = True  # what kills a reader shall not kill the server
@@ -45,6 +45,7 @@ try:
     if lesson_strip.draw():
         page.run()
 finally:
+    address.settle()
     opened = st.session_state.pop(workspace.OPENED, None)  # a session keeps no embeddings
 if opened is not None:
     with st.session_state[workspace.AHEAD]:

@@ -132,6 +132,39 @@ def test_a_name_pasted_over_a_part_of_it_stays_whole(key, before, typed, taken, 
         assert at.query_params[key] in (taken, [taken])
 
 
+def test_what_a_link_spelt_otherwise_outlives_a_knob_that_is_drawn_later_until_it_is_moved():
+    """Streamlit takes a default out of the address, and sends the whole of it as it knows it."""
+
+    def page():
+        import streamlit as st
+
+        from whitelab.ui.sidebar import address
+        from whitelab.whitening import WHITENERS
+
+        def shown(name):
+            return WHITENERS[name].label
+
+        with address.of("overview", st.container()), address.spelt("whitening", WHITENERS, shown):
+            st.selectbox("Variant", list(WHITENERS), **address.bound("whitening", "pca", shown), format_func=shown)
+        for name in ("format", "other")[: st.session_state.get("drawn", 0)]:
+            st.segmented_control(name, ["a", "b"], default="a", key=name, bind="query-params")
+        address.settle()
+
+    def written(at):
+        return [box.proto.body for box in at.get("html") if '"whitening"' in box.proto.body]
+
+    at = AppTest.from_function(page, default_timeout=PATIENCE)
+    at.query_params |= {"whitening": "clusters", "format": "a", "other": "a"}
+    assert written(at.run())
+    assert not written(at.run())
+    at.session_state["drawn"] = 1
+    (again,) = written(at.run())
+    assert f'"whitening": ["{WHITENERS["clusters"].label}"]' in again
+    at.selectbox(key="whitening").set_value("soft")
+    at.session_state["drawn"] = 2
+    assert not written(at.run())
+
+
 def missed(at) -> list[str]:
     return [one.value for one in at.main.warning if "The address asks for" in one.value]
 

@@ -24,7 +24,8 @@ _READ = "address-read"  # session_state: of every knob first drawn by this run, 
 _MISREAD = "address-misread"  # session_state: what stood there and cannot be had, beside what the knob was put to
 _CHANGES, _TURN = "address-changes", "address-turn"  # session_state: what to rewrite, and how often that was done
 _KEPT, _PLACE = "address-kept", "address-place"  # session_state: what `keep` was told last; where that is drawn
-_SPELT = "address-spelt"  # session_state: what this run was asked for in other words than the app's
+_SPELT = "address-spelt"  # session_state: what this page was asked for in other words than the app's: value and words
+_CAME = "address-came"  # session_state: the address as Streamlit knew it when this run began
 _BOUND = "address-bound"  # session_state: of every knob of the bar in this run, its default and how it is shown
 _LENGTH = 60  # characters of it that are shown
 
@@ -37,8 +38,9 @@ def of(page: str, place: DeltaGenerator) -> Iterator[None]:
     """
     state = st.session_state
     state[_OPENS] = state.get(_PAGE) != page
-    state[_READ], state[_CHANGES], state[_SPELT], state[_BOUND] = {}, {}, {}, {}
-    state[_PLACE] = place
+    state[_READ], state[_CHANGES], state[_BOUND] = {}, {}, {}
+    state[_SPELT] = {} if state[_OPENS] else state.get(_SPELT, {})
+    state[_PLACE], state[_CAME] = place, _known()
     yield
     with place:
         _write()
@@ -130,11 +132,30 @@ def spelt(key: str, options: Iterable[T], shown: Callable[[T], str]) -> Iterator
 def respell(key: str, words: Sequence[str]) -> None:
     """Write into the address what a knob was set to from other words, which Streamlit takes out as none it knows."""
     state = st.session_state
-    state[_SPELT] |= {key: list(words)}
-    rewrite(state[_SPELT])  # all of this run: with what Streamlit takes out, those of before go too
+    state[_SPELT] |= {key: (state.get(key), list(words))}
+    _respell()
     if _READ not in state:  # the bar is drawn
         with state[_PLACE]:
             _write()
+
+
+def _respell() -> None:
+    """All that still stands so: with what Streamlit takes out, or corrects, what was written here before goes too."""
+    state = st.session_state
+    rewrite({key: words for key, (value, words) in state[_SPELT].items() if state.get(key) == value})
+
+
+def settle() -> None:
+    """Once the page is drawn: write again what is gone where one of its knobs had Streamlit send the address anew."""
+    state = st.session_state
+    if state.get(_SPELT) and _known() != state[_CAME]:
+        _respell()
+        with state[_PLACE]:
+            _write()
+
+
+def _known() -> dict[str, list[str]]:
+    return {key: st.query_params.get_all(key) for key in st.query_params}
 
 
 def keep(key: str, value, default) -> None:

@@ -185,11 +185,13 @@ def _layers(picked: Picked, given: bool) -> tuple[int, ...]:
     count, state = picked.n_layers, st.session_state
     lower = [min(1, count - 1)]  # where the cone is narrow; the last layer may have been trained to fill the space
     _exchange("vectors" if given else "model", layers=lower, k=picked.dim)
-    if "layers" not in state and (typed := _typed_layers(count)):
+    typed = "layers" not in state and _typed_layers(count)
+    if typed:
         state.setdefault(LAYERS, typed)
-        address.respell("layers", sorted({str(layer % count) for layer in typed}, key=int))
     if LAYERS in state:
         state.layers = sorted({layer + count if layer < 0 else layer for layer in state.pop(LAYERS)})
+    if typed:
+        address.respell("layers", sorted({str(layer % count) for layer in typed}, key=int))
     if "layers" in state:
         # The last layer taken out stays.
         kept = [layer for layer in state.layers or state.get(KEPT, lower) if layer < count] or [count - 1]
