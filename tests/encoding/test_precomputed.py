@@ -297,7 +297,11 @@ WRONG = {
     ),
     "gold short": (
         lambda a: a | {"gold": a["gold"][:-1]},
-        r"own\.npz: first: must have one row for each of the 29 gold scores, got \[1, 30, 6\]",
+        r"own\.npz: first: must have one row for each of the 29 gold scores, got \[30, 6\]",
+    ),
+    "layers last": (
+        lambda a: a | {side: np.stack([a[side]] * 3, axis=1) for side in ("first", "second")},
+        r"own\.npz: first: must have one row for .*, got \[30, 3, 6\]; layers come first, \[l, p, d\]",
     ),
     "gold nan": (
         lambda a: a | {"gold": np.where(np.arange(P) == 7, np.nan, a["gold"])},
@@ -357,6 +361,10 @@ def test_two_sides_that_do_not_fit_are_named_with_what_was_expected_and_found(ta
     ("changes", "message"),
     [
         ({"first": np.full(P, N)}, rf"first: must hold row numbers from 0 to {N - 1}, pair 1 has {N}"),
+        (
+            {"first": np.full(P, N - 1), "values": np.ones((N, 3, D))},
+            rf"first: must hold row numbers from 0 to 2, pair 1 has {N - 1}; layers come first, \[l, n, d\]",
+        ),
         ({"second": np.full(P, -1)}, rf"second: must hold row numbers from 0 to {N - 1}, pair 1 has -1"),
         ({"first": np.full(P, 0.5)}, r"first: must hold row numbers, which are whole, got 0.5"),
         ({"first": np.full(P, np.inf)}, r"first: must hold row numbers, which are whole, got inf"),

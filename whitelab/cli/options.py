@@ -32,7 +32,8 @@ def vectors_options(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="FILE",
         help="score vectors made elsewhere instead of a model's: .npy, .npz, .safetensors or Parquet with arrays "
-        "first, second [p, d] and gold [p], or values [n, d] with row numbers first and second [p]",
+        "first, second [p, d] and gold [p], or values [n, d] with row numbers first and second [p]; of several "
+        "layers [l, p, d] or [l, n, d], layers first",
     )
     parser.add_argument("--gold", metavar="FILE", help="for --vectors: scores, and row numbers or sentences if need be")
 

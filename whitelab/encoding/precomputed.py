@@ -47,7 +47,8 @@ ROLES = {
 LARGEST = 1e70  # of a vector's entries: measures take the fourth power of sums of them
 WORDS = ("embeddings", "embedding", "vectors", "vector", "index", "indices", "rows")
 NEEDED = (
-    "arrays first and second [p, d] with gold [p], or values [n, d] with row numbers first and second [p] and gold [p]"
+    "arrays first and second [p, d] with gold [p], or values [n, d] with row numbers first and second [p] and gold "
+    "[p]; of several layers [l, p, d] or [l, n, d], layers first"
 )
 
 
@@ -242,7 +243,10 @@ class _Task:
         if b.shape != a.shape:
             raise DataError(f"{two}: must have the shape of {one}, {list(a.shape)}, got {list(b.shape)}")
         if a.shape[1] != p:
-            raise DataError(f"{one}: must have one row for each of the {p} gold scores, got {list(a.shape)}")
+            raise DataError(
+                f"{one}: must have one row for each of the {p} gold scores, got {list(one.values.shape)}"
+                f"{_layers_first(one, 'p')}"
+            )
         self._check_size(a, p)
         texts = [self._pairs_long(f"{side} text", p) for side in SIDES]
         a, b = (one.astype(np.result_type(a, b), copy=False) for one in (a, b))
@@ -272,9 +276,13 @@ class _Task:
         n = values.shape[1]
         texts = self.parts.get("sentences")
         if texts is not None and texts.values.shape != (n,):
-            raise DataError(f"{texts}: must have one sentence for each of the {n} rows of {one}, got {texts.found}")
+            raise DataError(
+                f"{texts}: must have one sentence for each of the {n} rows of {one}, got {texts.found}"
+                f"{_layers_first(one, 'n')}"
+            )
         if {"first rows", "second rows"} <= self.parts.keys() or not {"first text", "second text"} <= self.parts.keys():
-            sides = [self._row_numbers(part, n, p) for part in self._need("first rows", "second rows")]
+            numbers, hint = self._need("first rows", "second rows"), _layers_first(one, "n")
+            sides = [self._row_numbers(part, n, p, hint) for part in numbers]
         else:
             self._need("sentences")
             known = {_clean(text): row for row, text in reversed(list(enumerate(texts.values)))}
@@ -289,7 +297,7 @@ class _Task:
         labels = [text or f"vector {row}" for text, row in zip(said, used, strict=True)]
         return values, *sides, labels, notes + _apart(labels)
 
-    def _row_numbers(self, one: Named, n: int, p: int) -> np.ndarray:
+    def _row_numbers(self, one: Named, n: int, p: int, hint: str = "") -> np.ndarray:
         if one.values.shape != (p,):
             raise DataError(f"{one}: must have the shape of gold, [{p}], got {list(one.values.shape)}")
         rows = one.values
@@ -299,7 +307,7 @@ class _Task:
         bad = np.flatnonzero((rows < 0) | (rows >= n))
         if len(bad):
             raise DataError(
-                f"{one}: must hold row numbers from 0 to {n - 1}, pair {bad[0] + 1} has {int(rows[bad[0]])}"
+                f"{one}: must hold row numbers from 0 to {n - 1}, pair {bad[0] + 1} has {int(rows[bad[0]])}{hint}"
             )
         return rows.astype(np.int64)
 
@@ -342,6 +350,11 @@ class _Task:
                 raise DataError(
                     f"vectors [{layers}, {n}, {dim}]: {found} {what}, at most {most} are read from an upload"
                 )
+
+
+def _layers_first(one: Named, rows: str) -> str:
+    """For messages of vectors whose rows do not fit: which axis is which, where there are three."""
+    return f"; layers come first, [l, {rows}, d]: {one} is {list(one.values.shape)}" if one.values.ndim == 3 else ""
 
 
 def _clean(value: object) -> str:
