@@ -300,11 +300,12 @@ def test_the_cosine_that_calls_two_texts_the_same_is_that_of_a_calibration_under
 def test_pairs_on_which_nothing_can_be_measured_are_said_to_decide_nothing():
     space = pairs_of(*CONE, pairs=30)
     constant, hub = replace(space, gold=torch.ones(30)), replace(space, first=torch.zeros(30, dtype=torch.int64))
-    for pairs, why in ((constant, "all gold scores are 1"), (hub, "fall into two halves")):
+    for pairs, why in ((constant, "all gold scores are 1"), (hub, "without a common sentence")):
         for purpose in ("rank", "threshold", "store"):
             advice = advise_pairs(pairs, Setting((1,)), purpose)
             assert (advice.decided, advice.evidence) == (False, None)
             assert why in advice.sentences[1]
+            assert "fit=" not in advice.sentences[1]  # which is no word of whoever reads three sentences
 
 
 def test_what_is_best_by_luck_alone_loses_its_lead_on_the_other_half():

@@ -194,6 +194,7 @@ def test_a_split_that_was_named_and_is_not_there_is_said_to_be_all(run, options,
         ("score", "layers=[9] must lie -> layers=[9] must lie"),
         ("compare", "corpus=None must name -> --corpus must name"),
         ("download mteb", "accept them with accept_licence=True -> accept them with --accept-licence"),
+        ("score", "keep the rest with keep_going=True -> keep the rest with --skip-malformed"),
         ("advise --for cluster", "purpose='cluster' must have -> --for cluster must have"),
         ("advise --gold-from 9", "gold_from=9 must divide -> --gold-from 9 must divide"),
         ("corpus fit here", "folder='here' must be -> folder='here' must be"),  # has no option

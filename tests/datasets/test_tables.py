@@ -143,6 +143,27 @@ def test_a_csv_of_texts_and_labels_is_read_with_whatever_parts_its_columns(tmp_p
     assert (list(data.sentences), data.classes) == (texts, ("a", "b"))
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("suffix", ["csv", "txt"])
+def test_what_a_spreadsheet_writes_around_a_table_is_no_row_of_it(tmp_path, delimiter, suffix):
+    rows = [delimiter.join(row) for row in (("s1", "s2", "score"), ("a", "b", "1"), ("c", "d", "x"), ("e", "f", "2"))]
+    around = [f"sep={delimiter}", *rows, delimiter * 2, f" {delimiter * 2}", ""]
+    path = write(tmp_path / f"own.{suffix}", "\r\n".join(around))
+    with pytest.raises(MalformedRows) as error:
+        load(path)
+    assert reasons(error) == [(4, "score 'x' is not a number")]
+    assert load(path, keep_going=True).first == ("a", "e")
+    empty_between = write(tmp_path / f"gap.{suffix}", "\n".join([*rows[:2], delimiter * 2, rows[3]]))
+    with pytest.raises(MalformedRows, match="sentence is empty"):
+        load(empty_between)
+    with pytest.raises(DataError, match="the file is empty"):
+        load(write(tmp_path / f"none.{suffix}", f"sep={delimiter}\n{delimiter * 2}\n"))
+    labelled = write(
+        tmp_path / f"texts.{suffix}", f"sep={delimiter}\ntext{delimiter}label\na{delimiter}x\nb{delimiter}y\n"
+    )
+    assert load_labelled(labelled).classes == ("x", "y")
+
+
 def test_a_txt_without_columns_is_refused(tmp_path):
     path = write(tmp_path / "a.txt", "just a sentence\nand another\n")
     with pytest.raises(DataError, match="no tab, semicolon, bar or comma splits its lines"):

@@ -106,8 +106,11 @@ def _undecidable(space: LayerEmbeddings, raw: Setting, fit: str) -> str:
     if fit == "cross":
         try:
             folds(space, fit)
-        except ValueError as error:
-            return str(error)
+        except ValueError:
+            return (
+                "Maps are fitted on one half of the pairs and scored on the other, and these do not fall into two "
+                "halves without a common sentence; a map fitted on other text needs none"
+            )
     return score(space, raw, isotropy=False).reason
 
 

@@ -156,7 +156,7 @@ def _texts(args):
     from whitelab.probe import embed_texts
 
     columns = ColumnNames(args.text, args.label, args.first, args.second)
-    data = load_labelled(args.data, args.task, columns=columns, keep_going=args.skip_malformed)
+    data = load_labelled(args.data, args.task, columns=columns, keep_going=args.keep_going)
     left_out(data.problems)
     note(*data.notes)
     chosen = _setting(args)

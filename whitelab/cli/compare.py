@@ -38,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mteb-out", metavar="DIR", help="also write every score in MTEB's layout, DIR/MODEL/SETTING/TASK.json"
     )
-    parser.add_argument("--skip-malformed", action="store_true", help="leave malformed rows out")
+    parser.add_argument("--skip-malformed", dest="keep_going", action="store_true", help="leave malformed rows out")
     bin_option(parser)
     dtype_option(parser)
     store_options(parser)
@@ -81,7 +81,7 @@ def run(args):
     tasks, models = _compared(args)
     _say_what_lacks([args.preset], args.data, tasks)
     published = read_mteb(args.mteb) if args.mteb else ()  # before minutes of embedding
-    shared = args.preset, args.dtype, args.skip_malformed, args.corpus
+    shared = args.preset, args.dtype, args.keep_going, args.corpus
     grid = Grid(models, args.data, tasks, settings, *shared)
     log = RowLog(lambda cell: f"{cell.model} · {cell.setting} · {cell.task}: {cell.reason or number(cell.spearman)}")
     load = lambda name, dtype: load_encoder(name, dtype=dtype, allow_bin=args.allow_bin)  # noqa: E731
@@ -162,7 +162,7 @@ def _walk(args):
     _check_corpus(args, presets)
     tasks, models = _compared(args)
     _say_what_lacks(presets, args.data, tasks)
-    options = {"setting": setting, "corpus": args.corpus, "store": open_store(args), "keep_going": args.skip_malformed}
+    options = {"setting": setting, "corpus": args.corpus, "store": open_store(args), "keep_going": args.keep_going}
     found, lines = [], []
     for model in models:
         encoder = load_encoder(model, dtype=args.dtype, allow_bin=args.allow_bin)

@@ -23,7 +23,8 @@ def split_option(parser: argparse.ArgumentParser) -> None:
 
 
 def malformed_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--skip-malformed", action="store_true", help="report malformed rows and keep the rest")
+    words = {"action": "store_true", "help": "report malformed rows and keep the rest"}
+    parser.add_argument("--skip-malformed", dest="keep_going", **words)
 
 
 def vectors_options(parser: argparse.ArgumentParser) -> None:

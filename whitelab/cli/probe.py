@@ -120,7 +120,7 @@ def _labelled(args) -> list:
 
     columns = ColumnNames(args.text, args.label, args.first, args.second, args.split_column)
     present = [task.name for task in discover_labelled(args.data)]
-    options = {"columns": columns, "test": args.test, "positive": args.positive, "keep_going": args.skip_malformed}
+    options = {"columns": columns, "test": args.test, "positive": args.positive, "keep_going": args.keep_going}
     found = [load_labelled(args.data, name, **options) for name in task_names(args.task, present)]
     for one in found:
         left_out(one.problems)

@@ -42,7 +42,7 @@ def checked(args, setting, scopes=()):
         raise ValueError(f"--gold {args.gold} needs --vectors; the scores of sentence pairs stand beside them")
     _check_tokens(args, setting)
     if setting.fit not in (*FIT_SCOPES, *scopes):
-        check_text(setting.fit, args.data, getattr(args, "task", None), args.skip_malformed, scopes or FIT_SCOPES)
+        check_text(setting.fit, args.data, getattr(args, "task", None), args.keep_going, scopes or FIT_SCOPES)
         if setting.fit.startswith(CORPUS):
             say_if_changed(setting.fit.removeprefix(CORPUS))
     return setting
@@ -192,7 +192,7 @@ def of_split(split: str | None, load):
 def read_pairs(args, task: str | None):
     from whitelab.datasets import load
 
-    pairs = of_split(args.split, partial(load, args.data, task, keep_going=args.skip_malformed))
+    pairs = of_split(args.split, partial(load, args.data, task, keep_going=args.keep_going))
     left_out(pairs.problems)
     return pairs
 
@@ -237,7 +237,7 @@ def with_fit_text(args, encoder, space, setting):
     from whitelab.scoring import fit_text
 
     embedded = _embedder(args, encoder, setting)
-    return fit_text.with_fit_text(space, setting, embedded, args.data, args.task, args.skip_malformed)
+    return fit_text.with_fit_text(space, setting, embedded, args.data, args.task, args.keep_going)
 
 
 def _embedder(args, encoder, setting):
@@ -289,7 +289,7 @@ def open_search(args, setting, beside=(), check=None, intervals=False):
     from whitelab.retrieval.embedded import embed_retrieval, for_documents
     from whitelab.scoring.fit_text import fit_rows
 
-    data = of_split(args.split, partial(load_retrieval, args.data, keep_going=args.skip_malformed))
+    data = of_split(args.split, partial(load_retrieval, args.data, keep_going=args.keep_going))
     left_out(data.problems)
     if check:
         check(data)
@@ -304,7 +304,7 @@ def open_search(args, setting, beside=(), check=None, intervals=False):
         note(f"{space.truncated} of {len(data.documents)} documents were cut to {encoder.max_length} tokens")
     if not space.carries(setting):
         embedded = _embedder(args, encoder, setting)
-        space = space.with_text(setting.fit, fit_rows(setting.fit, embedded, keep_going=args.skip_malformed))
+        space = space.with_text(setting.fit, fit_rows(setting.fit, embedded, keep_going=args.keep_going))
     _say_if_starved(space.space, setting.with_(fit="corpus") if setting.fit == "task" else setting)
     return space, encoder
 

@@ -207,7 +207,7 @@ def name_columns(table: Table, header: bool | None = None) -> tuple[tuple[str, .
     top = tuple(cell.strip() for cell in table.rows[0][1])
     if header:
         return top, True, False
-    if header is None and table.rows[0][0] == 1 and not any(as_number(cell) is not None for cell in top):
+    if header is None and table.rows[0][0] == table.top and not any(as_number(cell) is not None for cell in top):
         known = {name for names in UNSCORED_NAMES for name in names} | {
             *SCORE_NAMES,
             *SUBSET_NAMES,

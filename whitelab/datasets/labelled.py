@@ -356,7 +356,7 @@ def _names(table: Table, wanted: ColumnNames) -> tuple[tuple[str, ...], bool]:
     known = {*TEXT_NAMES, *LABEL_NAMES, *SPLIT_NAMES, *(name for pair in SENTENCE_NAMES for name in pair)}
     hits = [name for name in top if name in asked or plain_name(name) in known]
     short = len(set(top)) == len(top) and all(cell and len(cell.split()) <= 3 for cell in top)
-    if table.rows[0][0] == 1 and short and hits and not any(as_number(cell) is not None for cell in top):
+    if table.rows[0][0] == table.top and short and hits and not any(as_number(cell) is not None for cell in top):
         return top, True
     width = Counter(len(cells) for _, cells in table.rows).most_common(1)[0][0]
     return unnamed(width), False

@@ -37,7 +37,7 @@ class MalformedRows(DataError):
     `remedy` is the advice that closes the message.
     """
 
-    KEEP_THE_REST = "fix them, or keep the rest with keep_going=True (--skip-malformed)"
+    KEEP_THE_REST = "fix them, or keep the rest with keep_going=True"
     NOTHING_LEFT = "no row is left to keep"
 
     def __init__(self, problems: Iterable[Problem], remedy: str = KEEP_THE_REST):

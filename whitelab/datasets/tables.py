@@ -52,16 +52,18 @@ MARKS = (
 
 @dataclass(frozen=True)
 class Table:
-    """rows: (line counted from 1, cells). names: the columns of a format that has them, else None."""
+    """rows: (line counted from 1, cells). names: the columns of a format that has them, else None. top: the line of
+    the first row."""
 
     path: File
     rows: tuple[tuple[int, tuple], ...]
     problems: tuple[Problem, ...] = ()
     names: tuple[str, ...] | None = None
+    top: int = 1
 
 
 def read_table(path: File, delimiter: str | None = None) -> Table:
-    """The rows of a file, by its extension, or as text with the delimiter given.
+    """The rows of a file, by its extension, or as text with the delimiter given, or that its first line names.
 
     Quotes are read as `splitter` has it. Lines that cannot be taken apart are in `problems`. DataError for a file
     that cannot be read at all or is empty.
@@ -75,14 +77,19 @@ def read_table(path: File, delimiter: str | None = None) -> Table:
     if delimiter is None and suffix == ".json":
         return _json(path)
     lines = read_lines(path)
-    delimiter = delimiter or delimiter_of(suffix, lines)
+    named = int(_names_delimiter(lines[0]))
+    delimiter = lines[0].strip('"')[-1] if named else delimiter or delimiter_of(suffix, lines)
     if delimiter is None:
         raise DataError(
             f"{path}: no tab, semicolon, bar or comma splits its lines into three columns or more; "
             "save it as .tsv, .csv or .jsonl"
         )
-    rows, problems = _each_line(path, lines, splitter(lines, delimiter))
-    return Table(path, rows, problems)
+    while len(lines) > named and not lines[-1].strip(f" {delimiter}"):  # spreadsheets write rows that once were filled
+        lines.pop()
+    if len(lines) == named:
+        raise DataError(f"{path}: the file is empty")
+    rows, problems = _each_line(path, lines[named:], splitter(lines[named:], delimiter), named + 1)
+    return Table(path, rows, problems, top=named + 1)
 
 
 def read_records(path: Path, names: Iterable[str], what: str) -> list[dict[str, str]]:
@@ -277,9 +284,16 @@ def _split(line: str, delimiter: str, skip: bool) -> tuple[str, ...]:
         raise ValueError(f"its quotes cannot be read ({error}); double the quotes inside a quoted field") from None
 
 
-def _each_line(path: File, lines: list[str], parse: Callable[[str], object]) -> tuple[tuple, tuple[Problem, ...]]:
+def _names_delimiter(line: str) -> bool:
+    """Whether a first line is none of the table and tells a spreadsheet what parts its columns: `sep=;`."""
+    return re.fullmatch(r'"?sep=[,;|\t]"?', line) is not None
+
+
+def _each_line(
+    path: File, lines: list[str], parse: Callable[[str], object], first: int = 1
+) -> tuple[tuple, tuple[Problem, ...]]:
     rows, problems = [], []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(lines, start=first):
         try:
             if not line.strip(" "):
                 raise ValueError("blank line")
