@@ -12,6 +12,7 @@ import whitelab
 from whitelab.base import upload_limits
 from whitelab.datasets import open_sheet
 from whitelab.encoding.precomputed import npz_bytes
+from whitelab.ui.sections.uploads import VECTORS
 from whitelab.ui.sidebar.own_data import GONE, LABEL
 
 from .visiting import (
@@ -149,6 +150,16 @@ def test_other_columns_than_the_recognised_ones_can_be_chosen(at):
 def test_texts_with_a_label_are_sent_to_the_pages_that_read_them(at):
     upload(at, b"text,label\nHow far is it?,question\nClose the door.,order\nIt rains.,statement\n")
     assert said(at, "this table has 2 in all", "are read by the pages Probe and Advise")
+
+
+def test_vectors_are_sent_to_the_tab_that_reads_them(at):
+    import pandas as pd
+
+    file = io.BytesIO()
+    pd.DataFrame({"first": [[1.0, 2.0]] * 3, "second": [[2.0, 1.0]] * 3, "gold": [1, 2, 3]}).to_parquet(file)
+    upload(at, file.getvalue(), "vectors.parquet")
+    assert said(at, "this table has 1 in all", f"*{VECTORS}*")
+    assert VECTORS in [one.label for one in at.tabs]
 
 
 def test_whether_the_first_line_holds_names_can_be_set(at):

@@ -10,7 +10,7 @@ from whitelab.base import upload_limits
 from whitelab.base.wording import plain, quantity, spaced
 from whitelab.datasets import DataError, MalformedRows, SentencePairs, Sheet, Upload, open_pasted, open_sheet
 from whitelab.datasets.arrays import ARRAYS, TABLES
-from whitelab.datasets.tables import SUFFIXES
+from whitelab.datasets.tables import SUFFIXES, suffix_of
 from whitelab.encoding.precomputed import Vectors, read_vectors
 from whitelab.ui.results.kept import kept
 from whitelab.ui.sidebar import malformed, own_data
@@ -19,12 +19,13 @@ STAYS = (
     "It stays in this session, nobody else sees it, and a reload of the page lets go of it; only a training run that "
     "you begin on it keeps a copy."
 )
+VECTORS = "Vectors without a model"
 TITLES = {"first": "First sentence", "second": "Second sentence", "score": "Score", "subset": "Subset, if any"}
 
 
 def section() -> None:
     """The three ways to bring data, in tabs."""
-    file, paste, vectors = st.tabs(["Pairs from a file", "Pasted text", "Vectors without a model"])
+    file, paste, vectors = st.tabs(["Pairs from a file", "Pasted text", VECTORS])
     with file:
         _file()
     with paste:
@@ -72,9 +73,12 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
     if not sheet.named_by_format:
         st.checkbox("The first line holds the names of the columns", value=sheet.header, key=f"header-{name}")
     if len(sheet.names) < 3:
+        lists = f" Columns of lists are not counted: vectors go under the tab *{VECTORS}*."
         st.info(
             f"Pairs have two columns of sentences and one of scores, and this table has {len(sheet.names)} in all. "
-            "Texts that have a label each are read by the pages Probe and Advise.",
+            "Texts that have a label each are read by the pages Probe and Advise."
+            + lists
+            * (suffix_of(sheet.table.path) == ".parquet"),
             icon=":material/help:",
         )
     elif sheet.unclear:
