@@ -174,7 +174,11 @@ def moved_pairs(stages: Stages) -> None:
     st.caption(
         f"From {stages.inline[0]} to {stages.inline[1]}, {spaced(towards)} of {stages.pairs} pairs moved towards "
         f"their gold rank and {spaced(len(moves) - towards)} away from it. Rank 1 is the least similar pair. "
-        + f"The {SHOWN_ROWS} furthest are listed; the CSV has all." * (len(found) > SHOWN_ROWS)
+        + (
+            f"The {SHOWN_ROWS} furthest are listed; the CSV has all {spaced(len(found))} that moved"
+            f"{'' if which == 'all' else f' {which}'}, and no pair that kept its rank."
+        )
+        * (len(found) > SHOWN_ROWS)
         + nothing
     )
 
