@@ -272,7 +272,7 @@ def test_a_zero_vector_is_told(task):
     one = indexed(task)
     one["values"] = one["values"].copy()
     one["values"][1, 3] = 0
-    assert any(note.startswith("1 vectors are zero in some layer") for note in read_vectors([npz(one)]).pairs.notes)
+    assert any(note.startswith("1 vector is zero in some layer") for note in read_vectors([npz(one)]).pairs.notes)
 
 
 def test_the_protocol_of_given_vectors_claims_no_pooling_and_no_tokens(task):

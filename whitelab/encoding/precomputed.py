@@ -24,6 +24,7 @@ import torch
 import whitelab
 from whitelab.base import upload_limits
 from whitelab.base.lazy import cached_property
+from whitelab.base.wording import quantity
 from whitelab.datasets import DataError, SentencePairs, Upload
 from whitelab.datasets.arrays import Named, read_arrays, text_arrays
 from whitelab.datasets.columns import SCORE_NAMES, SENTENCE_NAMES, SUBSET_NAMES, different, plain_name
@@ -376,13 +377,17 @@ def _first_word(values: np.ndarray) -> str:
 def _zero_note(values: np.ndarray) -> list[str]:
     """A note on vectors without a direction."""
     zero = int((~values.any(axis=2)).any(axis=0).sum())
-    return [f"{zero} vectors are zero in some layer, where their cosines are 0"] if zero else []
+    words = quantity(zero, "vector is", "vectors are")
+    return [f"{words} zero in some layer, where cosines with {'it' if zero == 1 else 'them'} are 0"] if zero else []
 
 
 def _apart(labels: Sequence[str]) -> list[str]:
     """A note on sentences that come with several vectors."""
     repeated = len(labels) - len(set(labels))
-    return [f"{repeated} vectors differ from another one of the same sentence and stay apart"] if repeated else []
+    words = quantity(repeated, "vector differs", "vectors differ")
+    return [f"{words} from another one of the same sentence and {'stays' if repeated == 1 else 'stay'} apart"] * (
+        repeated > 0
+    )
 
 
 # ----------------------------------------------------------------------------------------------------- writing
