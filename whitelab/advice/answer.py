@@ -255,7 +255,7 @@ def _scored(evidence: Evidence, option: Option) -> str:
 
 
 def _mean_of_runs(evidence: Evidence) -> str:
-    return f", the mean of {evidence.runs} runs" if evidence.runs else ""
+    return f", the mean of {evidence.runs} runs of k-means" if evidence.runs else ""
 
 
 def _interval(option: Option) -> str:
