@@ -109,10 +109,14 @@ def _best(evidence: Evidence, purpose: str) -> Advice:
     found = best.difference.estimate
     needed = None if evidence.runs else _deciding(evidence, [one.difference for one in others])
     if needed is None:
-        more, stays = "More", "though how many is not to be said: how far runs differ is in these intervals, too"
+        then = (
+            f"More {evidence.unit} would narrow the intervals; how many would decide cannot be said, as these hold how "
+            "far runs differ, too."
+        )
     else:
         more = f"About {spaced(needed)}" if needed > 1.1 * evidence.count else "It is close: a few more"
-        stays = "if the differences stay what they are"
+        ends = "decide" if found > 0 else "rule that out"
+        then = f"{more} {evidence.unit} would {ends}, if the differences stay what they are."
     if found > 0:
         sentences = (
             f"These {spaced(evidence.count)} {evidence.unit} cannot decide; until more are there, keep the "
@@ -120,7 +124,7 @@ def _best(evidence: Evidence, purpose: str) -> Advice:
             f"{capitalised(named(best.setting))} score {best.score:.2f} in {evidence.metric} against {raw.score:.2f} "
             f"({_interval(best)} by itself{_mean_of_runs(evidence)}), which could be chance after {len(others)} "
             "comparisons.",
-            f"{more} {evidence.unit} would decide, {stays}.",
+            then,
         )
     else:
         sentences = (
@@ -128,7 +132,7 @@ def _best(evidence: Evidence, purpose: str) -> Advice:
             f"{evidence.unit} are too few to rule out that something is better by {STEP:g} point.",
             f"{_scored(evidence, raw)} Of {len(others)} others the best that might be, {named(best.setting)}, score "
             f"{best.score:.2f} ({_interval(best)}).",
-            f"{more} {evidence.unit} would rule that out, {stays}.",
+            then,
         )
     return Advice(purpose, None, sentences, needed, evidence)
 
