@@ -2,13 +2,11 @@
 
 import streamlit as st
 
-from whitelab import figures
 from whitelab.base.wording import plain, quantity
 from whitelab.statistics.geometry import METRICS
 from whitelab.ui.results.scores import doubt_of, number_of, scored, shape_of
 from whitelab.ui.sections import explanation, layer_gains, space_views
 from whitelab.ui.sidebar import workspace
-from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines, number, score_metric
 from whitelab.ui.widgets.page import close_page, open_page
 from whitelab.ui.widgets.variants import LABELS, under
@@ -60,32 +58,9 @@ layer_gains.draw(space, compared, chosen.setting.layers)
 explanation.draw(space, compared)
 st.caption("The whitening page tests whether a difference is more than chance gives.")
 left, right = st.columns([3, 2])
-known = {spec: score for spec, score in scores.items() if score.spearman is not None}
 with left:
     st.subheader("Spearman by variant")
-    if known:
-        chart(
-            figures.score_bars(
-                list(known),
-                [LABELS.at(settings[spec]) for spec in known],
-                [score.spearman for score in known.values()],
-                [score.half_width or 0.0 for score in known.values()],
-            ),
-            "scores",
-            lambda: [
-                {"whitening": spec, "k": s.setting.k, "spearman": s.spearman, "half_width_95": s.half_width}
-                for spec, s in known.items()
-            ],
-        )
-    equal = (
-        "PCA, ZCA and Cholesky whitening all make the cloud of sentences round and differ only in how they then turn it. "
-        "Turning all vectors together leaves every angle, and so every score, the same: their bars are equal. "
-    )
-    st.caption(
-        equal * ({"pca", "zca", "cholesky"} <= set(known))
-        + "The whitening page compares every variant. Whiskers are 95 % intervals.",
-        help="\n\n".join(f"**{LABELS[spec]}.** {variant(spec).hint}" for spec in known),
-    )
+    space_views.scores({settings[spec]: score for spec, score in scores.items()}, "scores")
 with right:
     st.subheader("Spectrum")
     space_views.spectrum({compared.raw: before.eigenvalues, compared: after.eigenvalues}, "spectrum")

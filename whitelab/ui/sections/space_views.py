@@ -1,4 +1,4 @@
-"""A space under several variants: the cosines of random pairs, and the spectrum."""
+"""A space under several variants: scores, the cosines of random pairs, and the spectrum."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,12 +7,14 @@ import streamlit as st
 from whitelab import figures
 from whitelab.base.wording import layers_in_words
 from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_profiles import cosine_sample
 from whitelab.ui.results.scores import shape_of
 from whitelab.ui.results.study import study
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.variants import LABELS
+from whitelab.whitening import variant
 
 
 def cosines(space: LayerEmbeddings, settings: Sequence[Setting]) -> None:
@@ -43,6 +45,35 @@ def spectrum(found: Mapping[Setting, Sequence[float]], key: str) -> None:
             for setting, values in found.items()
             for i, value in enumerate(values, 1)
         ],
+    )
+
+
+def scores(found: Mapping[Setting, Score], key: str) -> None:
+    """A bar for each setting that has a score, and what its variant does."""
+    known = {setting: score for setting, score in found.items() if score.spearman is not None}
+    if known:
+        chart(
+            figures.score_bars(
+                [setting.whitening for setting in known],
+                [LABELS.at(setting) for setting in known],
+                [score.spearman for score in known.values()],
+                [score.half_width or 0.0 for score in known.values()],
+            ),
+            key,
+            lambda: [
+                {"whitening": one.whitening, "k": s.setting.k, "spearman": s.spearman, "half_width_95": s.half_width}
+                for one, s in known.items()
+            ],
+        )
+    equal = (
+        "PCA, ZCA and Cholesky whitening all make the cloud of sentences round and differ only in how they then turn "
+        "it. Turning all vectors together leaves every angle, and so every score, the same: their bars are equal. "
+    )
+    variants = {setting.whitening for setting in known}
+    st.caption(
+        equal * ({"pca", "zca", "cholesky"} <= variants)
+        + "The whitening page compares every variant. Whiskers are 95 % intervals.",
+        help="\n\n".join(f"**{LABELS[one.whitening]}.** {variant(one.whitening).hint}" for one in known),
     )
 
 
