@@ -165,15 +165,16 @@ def test_the_pairs_that_moved_most_are_listed_with_their_text(small, space):
     before, after = (one.cosines for one in scores(space, "L1", "L1:pca"))
     moves, pairs = whitelab.moved(before, after, space.gold, space.n_pairs), whitelab.load(small["data"])
     at = until(start("whitening", **small, see=MOVED))
+    ways = {1: "towards gold", -1: "away from gold", 0: "past gold"}
     for which in ("all", "towards gold", "away from gold"):
         choose(at, moved=which)
-        wanted = [one for one in moves if which == "all" or one.towards_gold == (which == "towards gold")][:50]
+        wanted = [one for one in moves if which in ("all", ways[np.sign(one.nearer)])][:50]
         table = tables(at)[1]
         assert list(table["First sentence"]) == [pairs.first[one.pair] for one in wanted]
         assert list(table["Moved"]) == [one.change for one in wanted]
         assert not table["Rank"].str.contains(r"\.0(?: |$)").any()  # whole ranks are whole, shared ones end in .5
         assert [tuple(map(float, row.split(" → "))) for row in table["Rank"]] == [(m.before, m.after) for m in wanted]
-        assert set(table["Direction"]) == ({which} if which != "all" else {"towards gold", "away from gold"})
+        assert list(table["Direction"]) == [ways[np.sign(one.nearer)] for one in wanted]
 
 
 def test_the_map_is_offered_in_every_format_with_lines_from_sentences_on(small, space, tmp_path, monkeypatch):

@@ -378,18 +378,18 @@ def test_moves_are_differences_of_average_ranks():
     for one in found:
         assert (one.before, one.after, one.gold) == tuple(r[one.pair] for r in ranks)
         assert one.change == one.after - one.before
-        assert one.towards_gold == (abs(one.after - one.gold) < abs(one.before - one.gold))
-    assert {one.towards_gold for one in found} == {True, False}
+        assert one.nearer == abs(one.before - one.gold) - abs(one.after - one.gold)
+    assert {one.nearer > 0 for one in found} == {True, False}
 
 
 def test_equal_moves_come_in_the_order_of_the_pairs_and_pairs_that_stayed_do_not_come():
     before, after = torch.tensor([1.0, 2, 3, 4, 5, 9]), torch.tensor([2.0, 1, 4, 3, 5, 6])
     found = moved(before, after, torch.tensor([1.0, 2, 4, 3, 0, 6]))
-    assert [(one.pair, one.change, one.towards_gold) for one in found] == [
-        (0, 1.0, True),
-        (1, -1.0, False),
-        (2, 1.0, True),
-        (3, -1.0, False),
+    assert [(one.pair, one.change, one.nearer) for one in found] == [
+        (0, 1.0, 1.0),
+        (1, -1.0, -1.0),
+        (2, 1.0, 1.0),
+        (3, -1.0, -1.0),
     ]
     assert [one.pair for one in moved(before, after, before, top=3)] == [0, 1, 2]
     assert moved(before, 2 * before, before) == ()
@@ -404,9 +404,11 @@ def test_ties_are_broken_alike_however_many_there_are():
 
 def test_moves_towards_gold_are_told_from_moves_away():
     gold, mixed = torch.tensor(UP), torch.tensor(MIXED)
-    assert all(one.towards_gold for one in moved(mixed, gold, gold))
-    assert not any(one.towards_gold for one in moved(gold, mixed, gold))
+    assert all(one.nearer > 0 for one in moved(mixed, gold, gold))
+    assert all(one.nearer < 0 for one in moved(gold, mixed, gold))
     assert [one.pair for one in moved(mixed, gold, gold)] == [4, 0, 1, 2, 3]
+    middle = torch.ones(3)
+    assert [one.nearer for one in moved(torch.tensor([1.0, 2, 3]), torch.tensor([3.0, 2, 1]), middle)] == [0, 0]
 
 
 def test_rounding_moves_no_pair():

@@ -471,7 +471,8 @@ def _not_testable(a: Float[Tensor, "p"], b: Float[Tensor, "p"], gold: Float[Tens
 class Move:
     """A pair's number, its ranks (average ranks, 1 = lowest), and `change` = after - before.
 
-    `towards_gold`: the rank after is closer to the gold rank than the one before.
+    `nearer` is by how much the rank after is closer to the gold rank than the one before: below 0 where it is farther,
+    0 where the pair moved past its gold rank to as far on the other side.
     """
 
     pair: int
@@ -479,7 +480,7 @@ class Move:
     after: float
     gold: float
     change: float
-    towards_gold: bool
+    nearer: float
 
 
 def moved(
@@ -502,7 +503,7 @@ def moved(
     change = ranks[1] - ranks[0]
     order = change.abs().argsort(descending=True, stable=True)[:top]
     return tuple(
-        Move(pair, old, new, wanted, new - old, abs(new - wanted) < abs(old - wanted))
+        Move(pair, old, new, wanted, new - old, abs(old - wanted) - abs(new - wanted))
         for pair, (old, new, wanted) in zip(order.tolist(), ranks[:, order].T.tolist(), strict=True)
         if new != old
     )

@@ -29,6 +29,7 @@ from whitelab.whitening import whitens
 SHOWN_PAIRS = 2000  # dots of a scatter
 SHOWN_ROWS = 50  # pairs of the table
 WHICH = ("all", "towards gold", "away from gold")
+PAST = "past gold"
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,8 +163,8 @@ def moved_pairs(stages: Stages) -> None:
     """The pairs that moved most, with their text."""
     which = choice("Show", WHICH, key="moved", bind="query-params", label_visibility="collapsed")
     moves = stages.moves
-    towards = sum(move.towards_gold for move in moves)
-    found = [one for one in moves if which == "all" or one.towards_gold == (which == "towards gold")]
+    towards, away, past = (sum(_direction(one) == way for one in moves) for way in (*WHICH[1:], PAST))
+    found = [one for one in moves if which in ("all", _direction(one))]
     if not found:
         st.info("No pair moved." if which == "all" else f"No pair moved {which}.", icon=":material/equal:")
     else:
@@ -173,7 +174,9 @@ def moved_pairs(stages: Stages) -> None:
     nothing = " All cosines are one after it, so every pair has the middle rank: nothing is ordered." if tie else ""
     st.caption(
         f"From {stages.inline[0]} to {stages.inline[1]}, {spaced(towards)} of {stages.pairs} pairs moved towards "
-        f"their gold rank and {spaced(len(moves) - towards)} away from it. Rank 1 is the least similar pair. "
+        f"their gold rank and {spaced(away)} away from it"
+        + (f"; {spaced(past)} passed it and came to lie as far on its other side" if past else "")
+        + ". Rank 1 is the least similar pair. "
         + (
             f"The {SHOWN_ROWS} furthest are listed; the CSV has all {spaced(len(found))} that moved"
             f"{'' if which == 'all' else f' {which}'}, and no pair that kept its rank."
@@ -181,6 +184,10 @@ def moved_pairs(stages: Stages) -> None:
         * (len(found) > SHOWN_ROWS)
         + nothing
     )
+
+
+def _direction(move: Move) -> str:
+    return WHICH[1] if move.nearer > 0 else WHICH[2] if move.nearer < 0 else PAST
 
 
 def _records(stages: Stages, moves: Sequence[Move]) -> list[dict]:
@@ -197,7 +204,7 @@ def _records(stages: Stages, moves: Sequence[Move]) -> list[dict]:
             "rank_after": move.after,
             "rank_gold": move.gold,
             "change": move.change,
-            "direction": "towards gold" if move.towards_gold else "away from gold",
+            "direction": _direction(move),
         }
         for move in moves
     ]
