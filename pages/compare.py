@@ -76,7 +76,8 @@ stamp = file_stamp([file for info in infos for file in info.files])
 try:
     wanted = parse_settings(settings.replace("\n", ";"))
     shared = preset, chosen.dtype, chosen.data.lenient, corpus, stamp
-    grid = Grid(models, chosen.data.source, picked, wanted, *shared)
+    allowed = (chosen.model.name,) if chosen.model.allow_bin else ()
+    grid = Grid(models, chosen.data.source, picked, wanted, *shared, allow_bin=allowed)
 except ValueError as error:
     st.error(plain(str(error)))
     st.stop()

@@ -4,8 +4,11 @@ import csv
 import io
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 from tiny import build_model, write_task
 
 from whitelab.compare import (
@@ -69,6 +72,19 @@ def test_every_cell_is_the_score_of_its_protocol(place, tasks, name):
         space, _ = embed_pairs(encoder.cut_to(origin.max_length), pairs, cell.setting.pooling)
         expected = score(space, setting.with_(fit="task"))  # these tasks have one split, and the corpus is it
         assert cell.spearman == pytest.approx(expected.spearman, abs=1e-6)
+
+
+def test_weights_that_are_pickled_are_read_of_the_models_that_may_be(place, tasks, tmp_path):
+    models = [str(build_model(tmp_path / name)) for name in ("yes", "no")]
+    for model in models:
+        weights = Path(model) / "model.safetensors"
+        torch.save(load_file(weights), weights.with_name("pytorch_model.bin"))
+        weights.unlink()
+    of = grid(place, tasks, "mean/L1", models=models, allow_bin=(models[0], "another"))
+    assert of.allow_bin == (models[0],)
+    found = [one for one in compare(of) if one.task == tasks[0]]
+    assert found[0].spearman is not None
+    assert "pickled weights" in found[1].reason
 
 
 def test_the_average_is_the_plain_mean_over_the_tasks(place, tmp_path):

@@ -7,7 +7,10 @@ import re
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file
 from streamlit.testing.v1 import AppTest
+from tiny import build_model
 
 import whitelab
 from whitelab.compare import FIELDS, PRESETS, Bench, Grid, compare, differences, resample, walk
@@ -134,6 +137,25 @@ def test_rows_are_sorted_and_filtered(filled):
     assert list(table(choose(at, sort_by="pairs"), "Setting")["Setting"]) == by_value
     choose(at, only_settings=["mean/L3", "mean/L0"])
     assert list(table(at, "Setting")["Setting"]) == [name for name in by_value if name != "mean/L1"]
+
+
+@pytest.mark.parametrize("part", ["Grid", "Two presets", "WhiteningBERT, Figure 2"])
+def test_pickled_weights_of_the_bars_model_are_read_here_too(small, tmp_path, part):
+    folder = build_model(tmp_path / "pickled")
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    at = until(start("compare", **small | {"model": str(folder)}, part=part), lambda at: at.error)
+    at.checkbox(key="allow-bin").check()
+    at = until(at.run())
+    if part == "Grid":
+        at.text_area[0].set_value("L3").run()
+        at = press(at, "compare", full)
+        assert table(at, "Setting")["pairs"].notna().all()
+        assert "allow_bin" in code(at)
+    elif part == "Two presets":
+        press(at, "walk", lambda at: table(at, "Step") is not None and complete(at))
+    else:
+        until(at, lambda at: alts(at) and complete(at))
 
 
 def test_two_presets_show_what_differs_and_walk_from_one_to_the_other(small):

@@ -62,7 +62,6 @@ def run(args):
         write_mteb,
         written,
     )
-    from whitelab.encoding.encoders import load_encoder
     from whitelab.scoring.setting import parse_settings
 
     if args.presets is not None:
@@ -82,10 +81,9 @@ def run(args):
     _say_what_lacks([args.preset], args.data, tasks)
     published = read_mteb(args.mteb) if args.mteb else ()  # before minutes of embedding
     shared = args.preset, args.dtype, args.keep_going, args.corpus
-    grid = Grid(models, args.data, tasks, settings, *shared)
+    grid = Grid(models, args.data, tasks, settings, *shared, allow_bin=models if args.allow_bin else ())
     log = RowLog(lambda cell: f"{cell.model} · {cell.setting} · {cell.task}: {cell.reason or number(cell.spearman)}")
-    load = lambda name, dtype: load_encoder(name, dtype=dtype, allow_bin=args.allow_bin)  # noqa: E731
-    for cell in compare(grid, store=open_store(args), load=load):
+    for cell in compare(grid, store=open_store(args)):
         log.take(cell)
     log.check("nothing could be scored: ")
     cells = log.rows

@@ -86,8 +86,9 @@ class Grid:
     """What a comparison is of: models x tasks x settings under a preset.
 
     `corpus` names the text of a preset that fits on other text. `versions` of the models (`checkpoints.version`) are
-    those of now unless given; a `stamp` of the data's files tells one state of them from another. Raises ValueError
-    for an unknown preset, one without the corpus it needs, and a setting that names fit or aggregate.
+    those of now unless given; a `stamp` of the data's files tells one state of them from another. `allow_bin` are
+    those of the models whose weights may be pickled (`load_encoder`). Raises ValueError for an unknown preset, one
+    without the corpus it needs, and a setting that names fit or aggregate.
     """
 
     models: tuple[str, ...]
@@ -100,10 +101,12 @@ class Grid:
     corpus: str | None = None
     stamp: str = ""
     versions: tuple[str, ...] = ()
+    allow_bin: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("models", "tasks", "settings"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
+        object.__setattr__(self, "allow_bin", tuple(name for name in self.models if name in self.allow_bin))
         object.__setattr__(self, "versions", self.versions or tuple(map(version, self.models)))
         for row in self.settings:
             if (row.fit, row.aggregate) != ("task", "all"):
@@ -165,19 +168,20 @@ def compare(
     store: Store | None = None,
     progress: Progress = silent,
     known: MutableMapping[Grid, Cell] | None = None,
-    load: Callable[[str, str], Encoder] | None = None,
+    load: Callable[[str, str, bool], Encoder] | None = None,
 ) -> Iterator[Cell]:
     """Every cell as it is done: by model, then task, then setting; each model's averages after its tasks.
 
     A task is embedded once for all its settings and let go before the next. What goes wrong with a model or a
     task is said in its cells, and the others go on. Those in `known`, by their `Grid.cells`, are taken from there and
     new ones with a score put there, so that a comparison that was stopped or grew goes on where it stood; a model is
-    loaded only where a cell needs it, by `load(name, dtype)`. `progress(done, total)` counts cells without averages.
+    loaded only where a cell needs it, by `load(name, dtype, allow_bin)`. `progress(done, total)` counts cells without
+    averages.
     """
     known = {} if known is None else known
     done, total, apart = 0, grid.size, names_apart(grid.models)
     for name, of_model in groupby(grid.cells(), lambda one: one.models[0]):
-        loaded, cells = _Loaded(name, grid.dtype, load), []
+        loaded, cells = _Loaded(name, grid.dtype, name in grid.allow_bin, load), []
 
         def called(cell: Cell, model: str = apart.get(name, "")) -> Cell:
             return replace(cell, model=model or cell.model)
@@ -208,12 +212,13 @@ class _Loaded:
 
     name: str
     dtype: str
-    load: Callable[[str, str], Encoder] | None
+    allow_bin: bool
+    load: Callable[[str, str, bool], Encoder] | None
 
     @cached_property
     def encoder(self) -> Encoder | str:
-        load = self.load or (lambda name, dtype: load_encoder(name, dtype=dtype))
-        return tried(lambda: load(self.name, self.dtype))
+        load = self.load or (lambda name, dtype, allow_bin: load_encoder(name, dtype=dtype, allow_bin=allow_bin))
+        return tried(lambda: load(self.name, self.dtype, self.allow_bin))
 
 
 def _lost(model: str, setting: Setting, task: str, reason: str) -> Cell:

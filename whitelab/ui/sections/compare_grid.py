@@ -116,7 +116,9 @@ def section(grid: Grid) -> str:
         "from whitelab.compare import Grid, compare, resample, written\n"
         "from whitelab.scoring.setting import parse_settings\n\n"
         f"rows = parse_settings({';'.join(map(str, grid.settings))!r})\n"
-        f"options = {{'dtype': {grid.dtype!r}, 'keep_going': {grid.keep_going}, 'corpus': {grid.corpus!r}}}\n"
+        f"options = {{'dtype': {grid.dtype!r}, 'keep_going': {grid.keep_going}, 'corpus': {grid.corpus!r}"
+        + (f", 'allow_bin': {grid.allow_bin!r}" if grid.allow_bin else "")
+        + "}\n"
         f"grid = Grid({list(grid.models)!r}, data, tasks, rows, {grid.preset!r}, **options)\n"
         "cells = list(compare(grid, store=whitelab.Store()))\n"
         f"print(written(cells, 'markdown', {grid.preset!r}, {grid.corpus!r}, resample(cells)))\n"

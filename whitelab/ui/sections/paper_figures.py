@@ -63,7 +63,8 @@ class Figure:
 
     def read(self) -> tuple[Encoder, str, tuple[str, ...]]:
         """The loaded model, the data, and the tasks."""
-        return shared_encoder(self.model, self.grid.dtype), self.grid.data, self.grid.tasks
+        encoder = shared_encoder(self.model, self.grid.dtype, self.model in self.grid.allow_bin)
+        return encoder, self.grid.data, self.grid.tasks
 
     def options(self) -> dict:
         """What reading and embedding take."""
@@ -294,12 +295,13 @@ def losses(grid: Grid) -> str:
         "come out even, 8 is our own number."
     )
     settings = ";".join(map(str, grid.settings))
+    allowed = f", allow_bin=name in {grid.allow_bin!r}" if grid.allow_bin else ""
     return (
         "from whitelab.compare import PRESETS, Bench, papers, tried\n"
         "from whitelab.scoring.setting import parse_settings\n\n"
         f"preset, settings = PRESETS[{grid.preset!r}].fitted_on({grid.corpus!r}), parse_settings({settings!r})\n"
         f"for name in {list(grid.models)!r}:\n"
-        f"    encoder = tried(lambda: whitelab.load_encoder(name, dtype={grid.dtype!r}))\n"
+        f"    encoder = tried(lambda: whitelab.load_encoder(name, dtype={grid.dtype!r}{allowed}))\n"
         "    if isinstance(encoder, str):  # why it cannot be loaded\n"
         "        print(encoder)\n"
         "        continue\n"
@@ -318,7 +320,7 @@ def _losses(grid: Grid, task: str, positives: str, progress: Progress) -> Iterat
     found, done, settings = Losses(), 0, _settings(grid)
     total = len(grid.models) * len(settings)
     for model in grid.models:
-        encoder = tried(lambda model=model: shared_encoder(model, grid.dtype))
+        encoder = tried(lambda model=model: shared_encoder(model, grid.dtype, model in grid.allow_bin))
         if isinstance(encoder, str):
             found = found.without(model, dict.fromkeys(map(str, settings), encoder))
             done += len(settings)

@@ -78,6 +78,7 @@ def side_by_side(grid: Grid, model: str) -> str:
         st.info("Nothing differs between them, so the scores are the same.")
         return ""
     read = {"dtype": grid.dtype, "keep_going": grid.keep_going, "corpus": corpus, "stamp": grid.stamp}
+    read["allow_bin"] = grid.allow_bin
     own = Grid((model,), grid.data, grid.tasks, (), **read)
     if st.button("Walk from one to the other", key="walk", type="primary"):
         st.session_state["walked"] = own, a, b, setting
@@ -118,7 +119,7 @@ def _walked(grid: Grid, a: str, b: str, setting: Setting | None, progress: Progr
     """The walks of the grid's one model on its tasks, as they grow."""
     (model,), options = grid.models, {"setting": setting, "corpus": grid.corpus, "keep_going": grid.keep_going}
     options |= {"store": Store(), "progress": progress}
-    found = walks(shared_encoder(model, grid.dtype), grid.data, grid.tasks, a, b, **options)
+    found = walks(shared_encoder(model, grid.dtype, model in grid.allow_bin), grid.data, grid.tasks, a, b, **options)
     yield from accumulate((one,) for one in found)
 
 
