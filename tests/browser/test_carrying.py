@@ -101,7 +101,7 @@ def test_an_upload_is_used_here_and_is_gone_for_everyone_else(app, visit, cache,
     with page.expect_file_chooser() as waiting:
         page.locator(".st-key-pairs-file button", has_text="Upload").click()
     waiting.value.set_files(path)
-    page.get_by_text("1 rows rejected").wait_for()
+    page.get_by_text("1 row rejected").wait_for()
     page.get_by_role("button", name="Use this data").click()
     page.get_by_text("your upload: only this session sees it.").wait_for()
     shown.complete()

@@ -195,8 +195,8 @@ def _fitted(args):
 
 
 def _fit(args):
-    say_if_changed(args.folder)
     fitted, record = _fitted(args)
+    say_if_changed(args.folder)
     if args.out:
         from whitelab.whitening.export import to_npz
 
@@ -238,7 +238,6 @@ def _drift(args):
 def _apply(args):
     from whitelab.corpus.applying import apply_map
 
-    say_if_changed(args.folder)
     if args.map:
         from whitelab.corpus.manifest import Manifest
         from whitelab.whitening.export import from_npz
@@ -251,6 +250,7 @@ def _apply(args):
         _say_if_made_otherwise(record, Manifest.read(args.folder))
     else:
         fitted, record = _fitted(args)
+    say_if_changed(args.folder)
     found = apply_map(args.folder, args.out, fitted, record, args.vectors, progress("mapping", "chunks"))
     return found, [
         f"{found['sentences']} vectors of {found['dim']} in {found['vectors']}, {found['written']} new chunks"
