@@ -62,8 +62,8 @@ def finding(
         both = zip(gains, white, cut, strict=True)
         if rescued := [gain.layer for gain, *kinds in both if kinds == [LOSS, GAIN]]:
             words.append(
-                f"In {_layers(rescued)} the cut turns the loss into a gain, so there the weakest directions hold more "
-                "noise than meaning."
+                f"In {_layers(rescued)} the cut turns the loss into a gain: there the weakest directions, as strong "
+                "as the others after whitening, cost more than they add."
             )
     return " ".join([*words, *_cones(gains, white, whitens(setting.whitening))])
 
@@ -96,7 +96,7 @@ def _cones(gains: Sequence[LayerGain], kinds: Sequence[str], whitened: bool) -> 
         yield (
             f"A cone alone does not decide it: layers {up.layer} and {down.layer} have {up.mean_cosine:.2f} and "
             f"{down.mean_cosine:.2f}, and layer {up.layer} gains where layer {down.layer} loses. It counts as well "
-            "how noisy the weak directions are that whitening makes as strong as the others."
+            "what the weak directions hold, which whitening makes as strong as the others."
         )
 
 
