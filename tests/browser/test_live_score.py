@@ -231,6 +231,15 @@ def test_the_charts_stand_still_while_k_moves(app, visit, name, width):
     assert places[1:] == places[:2]
 
 
+def test_words_that_are_drawn_in_a_new_element_after_a_wait_have_the_room_of_those_before(app, visit):
+    page = visit(app).open("overview")
+    said = page.locator(".st-key-said-gains")
+    before = said.bounding_box()["height"]
+    said.evaluate("one => { const empty = one.cloneNode(); empty.style.minHeight = ''; one.replaceWith(empty) }")
+    page.wait_for_function("document.querySelector('.st-key-said-gains').style.minHeight")
+    assert said.bounding_box()["height"] == before
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (768, "light")])
 def test_while_the_bar_is_closed_number_and_knob_stand_at_the_foot_of_the_window(app, visit, demo, width, scheme):
     shown = visit(app, scheme, width, 844)

@@ -1,16 +1,24 @@
 // What is said of a setting has more lines at one k than at another: it keeps the room that it once took, as long as the
-// window is as wide, so that the charts below stand still. Once a window, whose pages all bring this.
+// page and the window's width stay, so that the charts below stand still. Streamlit draws it in a new element after a
+// wait, so rooms are kept by key. Once a window, whose pages all bring this.
 if (!window.whitelabRooms) {
   window.whitelabRooms = true
   const SAID = "[class*=st-key-said-], .st-key-explanation"
-  let wide = innerWidth, due = false
+  const rooms = new Map()
+  let place = "", due = false
   const keep = () => {
     due = false
-    for (const one of document.querySelectorAll(SAID)) {
-      if (innerWidth !== wide) one.style.minHeight = ""
-      one.style.minHeight = `${one.getBoundingClientRect().height}px`
+    const said = document.querySelectorAll(SAID), here = `${location.pathname} ${innerWidth}`
+    if (here !== place) {
+      rooms.clear()
+      for (const one of said) one.style.minHeight = ""
     }
-    wide = innerWidth
+    place = here
+    for (const one of said) {
+      const key = one.className.match(/st-key-[\w-]+/)[0]
+      rooms.set(key, Math.max(rooms.get(key) ?? 0, one.getBoundingClientRect().height))
+      one.style.minHeight = `${rooms.get(key)}px`
+    }
   }
   const soon = () => due || (due = requestAnimationFrame(keep))
   new MutationObserver(soon).observe(document.body, { childList: true, characterData: true, subtree: true })
