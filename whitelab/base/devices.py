@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from whitelab.base.machine import available_memory, is_device_full, product_rate, within_memory
+from whitelab.base.wording import quantity
 
 DEVICES = ("cpu", "cuda", "mps")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -40,8 +41,7 @@ def device_name(device: str) -> str:
     """What to show: the GPU's name, or the number of processor threads."""
     if device == "cuda":
         return torch.cuda.get_device_name()
-    threads = torch.get_num_threads()
-    return "Apple GPU" if device == "mps" else f"CPU, {threads} thread{'s' if threads > 1 else ''}"
+    return "Apple GPU" if device == "mps" else f"CPU, {quantity(torch.get_num_threads(), 'thread')}"
 
 
 def dtypes_for(device: str) -> tuple[str, ...]:
