@@ -248,7 +248,8 @@ def _text_table() -> bytes:
 def settings(folder: Path) -> Case:
     """What a link or an option says: settings, variants, names of models and of data."""
     from whitelab.datasets import discover
-    from whitelab.encoding.checkpoints import ModelName, check_model
+    from whitelab.encoding.checkpoints import check_model
+    from whitelab.encoding.names import ModelName
     from whitelab.scoring.setting import parse_settings
     from whitelab.training.objectives import parse as objective
     from whitelab.whitening import canonical

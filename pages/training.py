@@ -3,7 +3,7 @@
 import streamlit as st
 
 from whitelab.base.wording import plain
-from whitelab.encoding.checkpoints import ModelError
+from whitelab.encoding.names import ModelError
 from whitelab.training import objectives, runs
 from whitelab.training.objectives import OBJECTIVES
 from whitelab.ui.results import long_runs

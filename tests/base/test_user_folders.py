@@ -10,7 +10,8 @@ from whitelab.base.user_folders import expanded, user_folder
 from whitelab.cli import main
 from whitelab.datasets import DataError, discover, discover_labelled, fetch
 from whitelab.datasets.layouts import file_at
-from whitelab.encoding.checkpoints import ModelError, allowed, find_model, on_disk, runs_root, shown_name, version
+from whitelab.encoding.checkpoints import find_model, on_disk, runs_root, version
+from whitelab.encoding.names import ModelError, allowed, shown_name
 from whitelab.scoring.fit_text import scope_text
 from whitelab.statistics.moments import Moments
 from whitelab.store.embedding_store import StoreError, default_root

@@ -12,9 +12,9 @@ from transformers import AutoModel, AutoTokenizer
 from transformers.utils import logging
 
 from whitelab.encoding import architectures
-from whitelab.encoding.checkpoints import ModelError
 from whitelab.encoding.embed import embed
 from whitelab.encoding.encoders import BATCH_BYTES, load_encoder
+from whitelab.encoding.names import ModelError
 from whitelab.statistics.moments import Moments
 from whitelab.store.embedding_store import Store
 from whitelab.whitening import fit

@@ -11,9 +11,10 @@ from tiny import TEXTS, WORDS, build_model
 from transformers import AutoModel, OPTConfig
 
 from whitelab.encoding import architectures
-from whitelab.encoding.checkpoints import ModelError, PickledWeights
+from whitelab.encoding.checkpoints import PickledWeights
 from whitelab.encoding.embed import embed
 from whitelab.encoding.encoders import load_encoder
+from whitelab.encoding.names import ModelError
 
 
 def rewrite(folder, change):

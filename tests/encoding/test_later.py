@@ -7,10 +7,10 @@ import tiny
 import torch
 
 from whitelab.encoding import later
-from whitelab.encoding.checkpoints import ModelError
 from whitelab.encoding.embed import embed
 from whitelab.encoding.encoders import Encoder, load_encoder
 from whitelab.encoding.later import FOLDER, LaterEncoder, encoder_for_store
+from whitelab.encoding.names import ModelError
 from whitelab.store.embedding_store import Store
 
 SENTENCES = ("A man plays.", "The water is cold.", "Two dogs run in the snow.")

@@ -11,10 +11,11 @@ from tiny import DIM, TEXTS, build_model, write_pairs
 
 from whitelab.compare.grid import rows_of
 from whitelab.datasets import load
-from whitelab.encoding.checkpoints import PROMPTS_FILE, ModelError, find_model, prompts
+from whitelab.encoding.checkpoints import PROMPTS_FILE, find_model, prompts
 from whitelab.encoding.embed import embed
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import load_encoder
+from whitelab.encoding.names import ModelError
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting

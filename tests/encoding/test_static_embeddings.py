@@ -11,10 +11,10 @@ from torch.testing import assert_close
 from transformers import AutoModel, AutoTokenizer
 
 import whitelab
-from whitelab.encoding.checkpoints import ModelError
 from whitelab.encoding.embed import embed
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import StaticEncoder, load_encoder
+from whitelab.encoding.names import ModelError
 from whitelab.encoding.static_embeddings import SIF_A, sif_weights, weighted_means
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting

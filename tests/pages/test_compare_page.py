@@ -14,7 +14,7 @@ from tiny import build_model
 
 import whitelab
 from whitelab.compare import FIELDS, PRESETS, Bench, Grid, compare, differences, resample, walk
-from whitelab.encoding.checkpoints import shown_name
+from whitelab.encoding.names import shown_name
 from whitelab.scoring.setting import parse_settings
 
 from .visiting import (

@@ -9,7 +9,7 @@ from questions import ON_DEMAND, QUESTIONS
 from tiny import write_reversed
 
 import whitelab
-from whitelab.encoding.checkpoints import BUNDLED_NAME
+from whitelab.encoding.names import BUNDLED_NAME
 from whitelab.statistics.geometry import uniformity_floor
 
 from .visiting import (

@@ -11,7 +11,7 @@ from questions import QUESTIONS
 
 import whitelab
 from whitelab.encoding import catalogue, checkpoints
-from whitelab.encoding.checkpoints import BUNDLED_NAME
+from whitelab.encoding.names import BUNDLED_NAME, ModelError
 from whitelab.ui.sidebar import model
 
 from .visiting import PATIENCE, choose, code, failed, go_to, live, protocol, said, scored, start, tour, until
@@ -147,7 +147,7 @@ def test_while_a_model_is_fetched_the_page_says_so_and_asks_for_no_choice(small,
 
 def test_a_download_that_fails_is_said_and_can_be_tried_again(data, monkeypatch):
     def fail(*args):
-        raise checkpoints.ModelError("model='someone/tiny-two' is not on this machine and the hub does not answer")
+        raise ModelError("model='someone/tiny-two' is not on this machine and the hub does not answer")
 
     monkeypatch.setattr(checkpoints, "_download", fail)
     at = start(**data, model="someone/tiny-two")

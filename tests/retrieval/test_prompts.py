@@ -9,9 +9,10 @@ from judged import write_retrieval
 from tiny import SENTENCES, build_model
 
 from whitelab.datasets import load_retrieval
-from whitelab.encoding.checkpoints import PROMPTS_FILE, ModelError, find_model, prompts
+from whitelab.encoding.checkpoints import PROMPTS_FILE, find_model, prompts
 from whitelab.encoding.embed import embed
 from whitelab.encoding.encoders import load_encoder
+from whitelab.encoding.names import ModelError
 from whitelab.retrieval.embedded import embed_retrieval
 from whitelab.retrieval.relevance import retrieve
 from whitelab.scoring.setting import Setting

@@ -8,8 +8,8 @@ import pytest
 import torch
 from tiny import SENTENCES
 
-from whitelab.encoding.checkpoints import ModelError
 from whitelab.encoding.encoders import load_encoder
+from whitelab.encoding.names import ModelError
 from whitelab.training import COLLAPSED, DIVERGED, Trainer, objectives, train
 from whitelab.training.health import RANK_LEFT, Shape, collapse
 from whitelab.training.objectives import OBJECTIVES, Objective

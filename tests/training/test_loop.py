@@ -10,9 +10,9 @@ import torch
 from families import build_family
 from tiny import SENTENCES, build_model
 
-from whitelab.encoding.checkpoints import ModelError
 from whitelab.encoding.embed import embed
 from whitelab.encoding.encoders import load_encoder
+from whitelab.encoding.names import ModelError
 from whitelab.store.embedding_store import Store
 from whitelab.training import Trainer, train
 from whitelab.training.checkpoints import CheckpointError, checkpoints

@@ -19,8 +19,9 @@ from tiny import SENTENCES, build_model, build_place, untimed, write_reversed
 
 from whitelab.cli import main
 from whitelab.datasets import load
-from whitelab.encoding.checkpoints import ModelError, find_model, trained_models
+from whitelab.encoding.checkpoints import find_model, trained_models
 from whitelab.encoding.encoders import load_encoder
+from whitelab.encoding.names import ModelError
 from whitelab.store import held_folder
 from whitelab.training import TrainConfig, Trainer, runs
 from whitelab.training.runs import RunError, create, find_run

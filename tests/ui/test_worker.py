@@ -9,7 +9,7 @@ import pytest
 from working import PATIENCE, failing, reach
 
 from whitelab.datasets import DataError
-from whitelab.encoding.checkpoints import ModelError
+from whitelab.encoding.names import ModelError
 from whitelab.ui.results import worker
 from whitelab.ui.results.worker import (
     FINISHED_KEPT,

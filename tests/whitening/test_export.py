@@ -25,8 +25,8 @@ from tests.conftest import OF_MOMENTS, SMALL
 from whitelab import WHITENERS, Moments, WhiteningTransformer, datasets, embed, fit, load_encoder
 from whitelab.base.devices import dtypes_for
 from whitelab.encoding import encoders
-from whitelab.encoding.checkpoints import ModelError
 from whitelab.encoding.embeddings import embed_pairs
+from whitelab.encoding.names import ModelError
 from whitelab.scoring.calibration import calibrate
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting

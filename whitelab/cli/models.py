@@ -12,7 +12,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args):
     from whitelab.compare.published import alias
     from whitelab.encoding.catalogue import entries
-    from whitelab.encoding.checkpoints import BUNDLED, ModelError, allowed, cached_models, find_model, trained_models
+    from whitelab.encoding.checkpoints import find_model, trained_models
+    from whitelab.encoding.hub import cached_models
+    from whitelab.encoding.names import BUNDLED, ModelError, allowed
 
     try:
         files = find_model(BUNDLED)

@@ -76,7 +76,7 @@ def _whole_setting(args):
 
 def _check_tokens(args, setting) -> None:
     """Refuse the words of a model that has no vector for a word, before it is loaded."""
-    from whitelab.encoding.checkpoints import WORD_TABLES, ModelName
+    from whitelab.encoding.names import WORD_TABLES, ModelName
     from whitelab.scoring.setting import TOKENS
 
     names = getattr(args, "model", None)

@@ -80,7 +80,7 @@ def run(args):
 def _setting(args):
     """The setting whose one map leaves. Raises ValueError for what cannot, before minutes of embedding."""
     from whitelab.base.installation import EXTRAS, need
-    from whitelab.encoding.checkpoints import check_alone
+    from whitelab.encoding.names import check_alone
     from whitelab.whitening import of_rows
     from whitelab.whitening.export import FORMATS, check_graph_pooling, check_place
 

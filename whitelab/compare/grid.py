@@ -15,8 +15,9 @@ from whitelab.compare.bench import Bench, tried
 from whitelab.compare.presets import PRESETS, Preset
 from whitelab.compare.published import Published
 from whitelab.datasets import Problem
-from whitelab.encoding.checkpoints import BUNDLED, BUNDLED_NAME, ONE_LAYER, WORD_TABLES, ModelError, ModelName, version
+from whitelab.encoding.checkpoints import version
 from whitelab.encoding.encoders import Encoder, load_encoder
+from whitelab.encoding.names import BUNDLED, BUNDLED_NAME, ONE_LAYER, WORD_TABLES, ModelError, ModelName
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Protocol, Setting
 from whitelab.statistics.correlation import Judged

@@ -15,8 +15,8 @@ from whitelab.corpus.manifest import Manifest, place_for
 from whitelab.corpus.texts import LeftOut, read_texts, stamp_of, text_files
 from whitelab.datasets.layouts import data_path
 from whitelab.datasets.pairs import DataError
-from whitelab.encoding.checkpoints import ModelName, check_alone
 from whitelab.encoding.encoders import load_encoder
+from whitelab.encoding.names import ModelName, check_alone
 from whitelab.store import held_folder
 from whitelab.store.shards import remove_abandoned
 

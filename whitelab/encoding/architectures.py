@@ -16,7 +16,8 @@ import torch
 from whitelab.base.checks import check_int
 from whitelab.base.machine import GIB, available_memory, is_out_of_memory
 from whitelab.base.wording import first_line
-from whitelab.encoding.checkpoints import ADAPTER_FILE, ModelError, ModelFiles
+from whitelab.encoding.checkpoints import ADAPTER_FILE, ModelFiles
+from whitelab.encoding.names import ModelError
 
 PROBE = "A man is playing a guitar by the river."
 UNKNOWN = "\ua66e"  # a letter that one manuscript has once

@@ -17,8 +17,9 @@ from whitelab.base.machine import available_memory, product_rate
 from whitelab.base.wording import duration, quantity
 from whitelab.datasets import DataError
 from whitelab.datasets.tables import read_records
-from whitelab.encoding.checkpoints import ModelName, first_number, layers_and_dim
+from whitelab.encoding.checkpoints import first_number, layers_and_dim
 from whitelab.encoding.encoders import BATCH_BYTES
+from whitelab.encoding.names import ModelName
 
 FILE = shipped("data/models/models.csv")
 GROUPS = {
@@ -66,7 +67,7 @@ def entries() -> tuple[Entry, ...]:
 
 
 def read(path: Path) -> tuple[Entry, ...]:
-    """The models of a file laid out as `checkpoints.csv`."""
+    """The models of a file laid out as `models.csv`."""
     records = read_records(path, Entry.__dataclass_fields__, "the model catalogue")
     return tuple(_entry(record, f"{path}: line {line}") for line, record in enumerate(records, 2))
 

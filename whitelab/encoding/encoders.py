@@ -14,7 +14,8 @@ from whitelab.base.checks import check_choice, check_int
 from whitelab.base.devices import DEVICES, DTYPES, available_devices, choose_device, dtypes_for
 from whitelab.encoding import architectures
 from whitelab.encoding.architectures import check_ids, out_of_memory
-from whitelab.encoding.checkpoints import BUNDLED, OUTPUT, WORD_TABLES, ModelError, ModelFiles, ModelName, find_model
+from whitelab.encoding.checkpoints import ModelFiles, find_model
+from whitelab.encoding.names import BUNDLED, OUTPUT, WORD_TABLES, ModelError, ModelName
 from whitelab.encoding.pooling import UNIT, WK, check_pooling, pool
 from whitelab.encoding.sentence_modules import SentenceModules, sentence_modules
 from whitelab.encoding.static_embeddings import sif_weights, weighted_means, word_rows

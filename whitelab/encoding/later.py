@@ -16,8 +16,9 @@ from pathlib import Path
 from whitelab.base.checks import check_int
 from whitelab.base.devices import choose_device
 from whitelab.base.lazy import cached_property
-from whitelab.encoding.checkpoints import ModelError, ModelFiles, find_model
+from whitelab.encoding.checkpoints import ModelFiles, find_model
 from whitelab.encoding.encoders import MAX_LENGTH, Encoder, load_encoder
+from whitelab.encoding.names import ModelError
 from whitelab.store.embedding_store import StoreError, default_root
 from whitelab.store.shards import write_aside
 

@@ -17,14 +17,8 @@ from torch import Tensor
 
 from whitelab.base.checks import check_int
 from whitelab.base.wording import first_line
-from whitelab.encoding.checkpoints import (
-    ABOUT_FILES,
-    MODULES_FILE,
-    PROMPTS_FILE,
-    ModelError,
-    ModelFiles,
-    module_folders,
-)
+from whitelab.encoding.checkpoints import ABOUT_FILES, MODULES_FILE, PROMPTS_FILE, ModelFiles, module_folders
+from whitelab.encoding.names import ModelError
 from whitelab.encoding.pooling import POOLINGS
 
 _WEIGHTS = "model.safetensors"

@@ -6,7 +6,7 @@ from numbers import Real
 
 from whitelab.base.checks import check_choice, check_int
 from whitelab.base.devices import DTYPES
-from whitelab.encoding.checkpoints import BUNDLED
+from whitelab.encoding.names import BUNDLED
 from whitelab.encoding.pooling import POOLINGS
 from whitelab.statistics.geometry import POSITIVES
 from whitelab.training import objectives

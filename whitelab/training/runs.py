@@ -24,7 +24,8 @@ import numpy as np
 
 from whitelab.base.user_folders import expanded
 from whitelab.datasets import SentencePairs
-from whitelab.encoding.checkpoints import TRAINED, runs_root
+from whitelab.encoding.checkpoints import runs_root
+from whitelab.encoding.names import TRAINED
 from whitelab.store import held_folder
 from whitelab.store.held_folder import now
 from whitelab.store.shards import write_aside

@@ -17,10 +17,10 @@ from whitelab.base.records import without_nan
 from whitelab.base.wording import cut_note
 from whitelab.datasets import SentencePairs
 from whitelab.encoding.architectures import quiet
-from whitelab.encoding.checkpoints import ONE_LAYER, ModelError
 from whitelab.encoding.embed import embed
 from whitelab.encoding.embeddings import origin_of, with_pairs
 from whitelab.encoding.encoders import Encoder, NotFinite, load_encoder
+from whitelab.encoding.names import ONE_LAYER, ModelError
 from whitelab.encoding.pooling import POOLINGS
 from whitelab.scoring.score import reversed_note
 from whitelab.scoring.setting import Setting

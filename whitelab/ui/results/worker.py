@@ -16,7 +16,7 @@ from whitelab.base.machine import give_back_memory
 from whitelab.base.progress import Progress
 from whitelab.base.wording import counted, duration, first_line
 from whitelab.datasets import DataError
-from whitelab.encoding.checkpoints import ModelError
+from whitelab.encoding.names import ModelError
 from whitelab.ui.results.memory import Memory
 from whitelab.ui.results.sizes import size_of
 

@@ -14,7 +14,8 @@ from whitelab.compare import AVERAGE, Cell, Grid, Resampled
 from whitelab.compare.grid import mean_over_tasks
 from whitelab.datasets import BUNDLED_SETS
 from whitelab.encoding.catalogue import entry
-from whitelab.encoding.checkpoints import BUNDLED, ModelError, check_model, on_disk
+from whitelab.encoding.checkpoints import check_model, on_disk
+from whitelab.encoding.names import BUNDLED, ModelError
 from whitelab.figures import heights
 from whitelab.scoring.paired import RESAMPLES, VERDICTS, settled
 from whitelab.scoring.setting import Setting

@@ -11,8 +11,8 @@ from whitelab.corpus.manifest import MANIFEST, Manifest, Status, status
 from whitelab.corpus.settling import Settling, settling
 from whitelab.corpus.texts import CHANGED, changed_since
 from whitelab.datasets import DataError
-from whitelab.encoding.checkpoints import shown_name
 from whitelab.encoding.embeddings import held_in_words
+from whitelab.encoding.names import shown_name
 from whitelab.encoding.pooling import UNIT
 from whitelab.ui.results import long_runs
 from whitelab.ui.results.jobs import REDRAW, redraw

@@ -18,8 +18,8 @@ from whitelab.corpus.texts import kind_of, text_files
 from whitelab.datasets import DataError
 from whitelab.datasets.layouts import data_path
 from whitelab.datasets.offered import is_limited
-from whitelab.encoding.checkpoints import OUTPUT, ModelError, ModelName, check_alone, shown_name
 from whitelab.encoding.encoders import MAX_LENGTH
+from whitelab.encoding.names import OUTPUT, ModelError, ModelName, check_alone, shown_name
 from whitelab.ui.results import long_runs
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.jobs import redraw

@@ -7,9 +7,9 @@ import streamlit as st
 from torch import Tensor
 
 from whitelab.base.wording import plain, spaced
-from whitelab.encoding.checkpoints import ModelName
 from whitelab.encoding.embed import embed
 from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.encoding.names import ModelName
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.geometry import REMEDIES, TOP

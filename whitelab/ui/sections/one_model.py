@@ -7,7 +7,8 @@ import streamlit as st
 
 from whitelab.base.lazy import cached_property
 from whitelab.base.wording import plain
-from whitelab.encoding.checkpoints import on_disk, shown_name
+from whitelab.encoding.checkpoints import on_disk
+from whitelab.encoding.names import shown_name
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from whitelab.base.progress import Progress
 from whitelab.base.wording import layer_names, plain, quantity, spaced
 from whitelab.compare import PRESETS, SEVEN, Bench, Grid, tried
 from whitelab.compare import papers as drawn
-from whitelab.encoding.checkpoints import on_disk, shown_name
+from whitelab.encoding.checkpoints import on_disk
 from whitelab.encoding.encoders import Encoder
+from whitelab.encoding.names import shown_name
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry

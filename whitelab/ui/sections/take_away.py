@@ -12,9 +12,9 @@ import streamlit as st
 from whitelab.base.installation import MissingLibraryError, need
 from whitelab.base.progress import Progress
 from whitelab.base.wording import capitalised, layers_in_words, plain, spaced
-from whitelab.encoding.checkpoints import ModelError, check_alone
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.encoding.encoders import Encoder
+from whitelab.encoding.names import ModelError, check_alone
 from whitelab.encoding.pooling import UNIT
 from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.scoring.score import Score

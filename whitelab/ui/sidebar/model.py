@@ -14,22 +14,11 @@ from whitelab.base.wording import plain
 from whitelab.datasets import DataError
 from whitelab.encoding import catalogue
 from whitelab.encoding.catalogue import guess_tokens
-from whitelab.encoding.checkpoints import (
-    BUNDLED,
-    BUNDLED_NAME,
-    ModelError,
-    ModelFiles,
-    ModelName,
-    PickledWeights,
-    allowed,
-    cached_models,
-    find_model,
-    on_disk,
-    trained_models,
-    version,
-)
+from whitelab.encoding.checkpoints import ModelFiles, PickledWeights, find_model, on_disk, trained_models, version
 from whitelab.encoding.encoders import Encoder
+from whitelab.encoding.hub import cached_models
 from whitelab.encoding.later import encoder_for_store
+from whitelab.encoding.names import BUNDLED, BUNDLED_NAME, ModelError, ModelName, allowed
 from whitelab.ui.results.jobs import FIRST_SECONDS, forget_finished, jobs, wait
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar.address import bound

@@ -17,9 +17,9 @@ from whitelab.corpus.fitting import CORPUS
 from whitelab.corpus.manifest import MANIFEST, Manifest, finished
 from whitelab.datasets import DataError, Upload
 from whitelab.datasets.layouts import MEMORY, file_at
-from whitelab.encoding.checkpoints import WORD_TABLES, ModelName, shown_name
 from whitelab.encoding.embeddings import held_in_words, layers_held
 from whitelab.encoding.encoders import Encoder
+from whitelab.encoding.names import WORD_TABLES, ModelName, shown_name
 from whitelab.encoding.pooling import GIVEN, POOLING_LABELS, UNIT
 from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, TOKENS, Setting
 from whitelab.statistics.correlation import AGGREGATE_LABELS

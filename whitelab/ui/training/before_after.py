@@ -7,8 +7,9 @@ import streamlit as st
 from whitelab.base.progress import Progress, part_of
 from whitelab.base.wording import layers_in_words, plain
 from whitelab.datasets import DataError, SentencePairs
-from whitelab.encoding.checkpoints import ModelError, find_model, version
+from whitelab.encoding.checkpoints import find_model, version
 from whitelab.encoding.embeddings import embed_pairs
+from whitelab.encoding.names import ModelError
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import OWN_SENTENCES, Setting
 from whitelab.store.embedding_store import Store

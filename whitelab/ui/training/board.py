@@ -8,7 +8,8 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.wording import duration, plain, spaced
-from whitelab.encoding.checkpoints import BUNDLED, ModelError, ModelName, check_model, find_model
+from whitelab.encoding.checkpoints import check_model, find_model
+from whitelab.encoding.names import BUNDLED, ModelError, ModelName
 from whitelab.figures import heights
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord
 from whitelab.training.costs import seconds_left

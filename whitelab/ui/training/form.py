@@ -14,7 +14,8 @@ from whitelab.base.wording import plain, quantity, spaced
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, SentencePairs, TaskInfo, Upload
 from whitelab.datasets.layouts import file_at
 from whitelab.encoding.catalogue import Size, guess_tokens
-from whitelab.encoding.checkpoints import BUNDLED, ONE_LAYER, ModelError, ModelFiles, ModelName, allowed, on_disk
+from whitelab.encoding.checkpoints import ModelFiles, on_disk
+from whitelab.encoding.names import BUNDLED, ONE_LAYER, ModelError, ModelName, allowed
 from whitelab.scoring.fit_text import scope_text
 from whitelab.training import TrainConfig, costs, objectives
 from whitelab.training.config import BATCH

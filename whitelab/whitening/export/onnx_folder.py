@@ -22,9 +22,10 @@ from whitelab.base.installation import MissingLibraryError, install_line, need
 from whitelab.base.own_process import in_own_process
 from whitelab.base.wording import first_line
 from whitelab.encoding import architectures
-from whitelab.encoding.checkpoints import ONE_LAYER, ModelFiles, origin_note
+from whitelab.encoding.checkpoints import ModelFiles, origin_note
 from whitelab.encoding.embed import embed
 from whitelab.encoding.encoders import Encoder
+from whitelab.encoding.names import ONE_LAYER
 from whitelab.encoding.pooling import POOLINGS, padded
 from whitelab.whitening import Whitener
 from whitelab.whitening.export.contents import as_float32, as_json, as_numpy, kept_matrix

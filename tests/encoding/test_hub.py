@@ -94,7 +94,9 @@ def hub():
 
 FIND = """
 import sys
-from whitelab.encoding.checkpoints import ModelError, cached_models, find_model
+from whitelab.encoding.checkpoints import find_model
+from whitelab.encoding.hub import cached_models
+from whitelab.encoding.names import ModelError
 for name in sys.argv[1:]:
     try:
         files = find_model(name)
@@ -297,5 +299,5 @@ def test_a_broken_download_is_refused_now_and_completed_later(hub, ask, whole):
 
 
 def test_cached_models_is_empty_where_there_is_no_cache(ask, hub):
-    code = "from whitelab.encoding.checkpoints import cached_models; print(cached_models())"
+    code = "from whitelab.encoding.hub import cached_models; print(cached_models())"
     assert ask(hub.url, code=code) == "()"
