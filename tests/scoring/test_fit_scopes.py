@@ -1,10 +1,7 @@
-"""What a map is fitted on: folds that do not leak, other text, held-out isotropy."""
+"""What a map is fitted on: folds that do not leak, other text."""
 
 import gc
-import json
-import math
 import weakref
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -14,21 +11,10 @@ import torch
 
 from tests.conftest import OF_MOMENTS, make_space, rotation
 from whitelab import whitening
-from whitelab.datasets import DataError, MalformedRows, load
 from whitelab.encoding.embeddings import LayerRows
-from whitelab.scoring.fit_scopes import (
-    at_hand,
-    fit_ahead,
-    fit_scope,
-    folds,
-    halves,
-    held_out_isotropy,
-    isotropy_between,
-)
-from whitelab.scoring.fit_text import scope_name, scope_text, with_fit_text
+from whitelab.scoring.fit_scopes import at_hand, fit_ahead, fit_scope, folds, halves
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
-from whitelab.statistics.moments import Moments
 from whitelab.sweeps.dimensions import k_curve
 from whitelab.sweeps.layer_pairs import layer_pairs
 from whitelab.sweeps.layer_profiles import losses, shape, transformed
@@ -36,26 +22,7 @@ from whitelab.sweeps.layer_subsets import search_subsets
 from whitelab.whitening import WHITENERS
 
 FITS = ("task", "cross", "other text")
-
-
-@pytest.fixture
-def corpus():
-    """Other sentences from the same model: another mean, another covariance, some counted twice."""
-    other = make_space(n=100, sizes=(60,), seed=9)
-    return LayerRows(other.values, 1 + (torch.arange(100) % 2).double())
-
-
-@pytest.fixture
-def sparse(corpus):
-    """Pairs that fall into many groups: 90 pairs over 160 sentences, carrying the other text."""
-    return make_space(n=160, sizes=(50, 40), seed=5).with_text("other text", corpus).with_text("splits", corpus)
-
-
-def test_a_scope_leaves_the_machine_without_a_path(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for fit, name in (("task", "task"), ("demo", "demo"), ("/a/b.txt", "b.txt"), ("corpus:/a/b/", "corpus:b")):
-        assert scope_name(fit) == name
-    assert scope_name("corpus:.") == f"corpus:{tmp_path.name}"
+OF_ROWS = ("clusters:m=2,directions=1", "flow:epochs=2")
 
 
 @pytest.mark.parametrize("name", OF_MOMENTS)
@@ -235,85 +202,6 @@ def test_folds_of_unequal_rank_are_joined():
     assert k_curve(space, setting).rank == fitted.rank
 
 
-# Held-out isotropy
-
-
-def test_whitening_is_isotropic_where_it_was_fitted_and_less_so_elsewhere(sparse):
-    setting = Setting((1,), "pca")
-    z = fit_scope(sparse, setting).transform()
-    ratio = reference.participation_ratio(Moments.of(z, sparse.counts).covariance.numpy())
-    assert (ratio - 1) / 11 == pytest.approx(1)
-    assert all(0 < held_out_isotropy(sparse, setting.with_(fit=fit)) < 0.95 for fit in FITS)
-    assert sparse.moments((1,)).count == 180
-
-
-@pytest.mark.parametrize("k", [None, 2, 5])
-@pytest.mark.parametrize("variant", OF_MOMENTS)
-def test_held_out_isotropy_is_the_isoscore_of_rows_the_map_has_not_seen(sparse, corpus, variant, k):
-    if variant == "none" or k and not WHITENERS[variant].takes_k:
-        return
-    rows = reference.occurrences(reference.combined(corpus, (1, 3)), corpus.counts)
-    z = reference.whiten(rows, reference.task_rows(sparse, (1, 3)), variant, k)
-    setting = Setting((1, 3), variant, k, fit="other text")
-    rank = fit_scope(sparse, setting).rank
-    expected = (reference.participation_ratio(np.cov(z.T)) - 1) / (rank - 1)
-    assert held_out_isotropy(sparse, setting) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(("f", "m"), [(1600, 600), (400, 600), (400, 8000)])
-def test_of_white_data_few_rows_of_either_kind_keep_isotropy_low_by_the_moments_of_an_f_matrix(f, m):
-    seen, unseen = (
-        LayerRows(torch.from_numpy(np.random.default_rng(n).standard_normal((1, n, 200))), torch.ones(n).double())
-        for n in (f, m)
-    )
-    y, z = 200 / f, 200 / m
-    wanted = (1 - y) / (1 + z - y * z)
-    assert isotropy_between(seen, unseen, Setting((0,), "pca")) == pytest.approx(wanted, rel=0.03)
-
-
-def test_held_out_isotropy_is_the_same_whatever_was_asked_before(sparse, corpus):
-    asked = [
-        Setting(layers, variant, k, fit=fit)
-        for fit in ("task", "cross", "other text")
-        for variant, k in (("pca", None), ("zca", 5), ("soft", 2), ("shrunk", 5), ("center", 5))
-        for layers in ((1, 3), (1,))
-    ]
-
-    def fresh():
-        return make_space(n=160, sizes=(50, 40), seed=5).with_text("other text", corpus)
-
-    found = [held_out_isotropy(sparse, setting) for setting in asked]
-    assert found == pytest.approx([held_out_isotropy(fresh(), setting) for setting in asked])
-    assert len({round(one, 9) for one in found}) == len(found)
-
-
-def test_sentences_of_the_task_that_a_text_holds_are_not_held_out(sparse, corpus):
-    setting = Setting((1, 3), "pca", fit="both")
-    n = sparse.n_sentences
-    for held in (n // 2, n - 1, n):
-        values = torch.cat([corpus.values, sparse.values[:, :held]], dim=1)
-        text = LayerRows(values, torch.ones(values.shape[1], dtype=torch.float64))
-        found = held_out_isotropy(sparse.with_text("both", text), setting)
-        rest = LayerRows(sparse.values[:, held:], sparse.counts[held:])
-        wanted = isotropy_between(text, rest, setting) if held < n - 1 else math.nan
-        assert found == pytest.approx(wanted, nan_ok=True)
-
-
-OF_ROWS = ("clusters:m=2,directions=1", "flow:epochs=2")
-
-
-@pytest.mark.parametrize("variant", OF_ROWS)
-def test_held_out_isotropy_of_a_map_of_rows_is_that_of_other_rows_under_it(sparse, corpus, variant):
-    for fit, (seen, unseen) in {"other text": (corpus, sparse), "task": sparse.parted}.items():
-        ways = [(seen, unseen)] if fit == "other text" else [(seen, unseen), (unseen, seen)]
-        expected = []
-        for a, b in ways:
-            fitted = whitening.fit_to_rows(variant, a.combine((1, 3)), a.counts)
-            z = reference.occurrences(fitted(b.combine((1, 3))), b.counts)
-            expected.append((reference.participation_ratio(np.cov(z.T)) - 1) / (fitted.rank - 1))
-        assert held_out_isotropy(sparse, Setting((1, 3), variant, fit=fit)) == pytest.approx(np.mean(expected))
-
-
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("variant", OF_ROWS)
 def test_what_is_fitted_ahead_is_fitted_once(sparse, monkeypatch, fit, variant):
@@ -328,28 +216,6 @@ def test_what_is_fitted_ahead_is_fitted_once(sparse, monkeypatch, fit, variant):
     assert score(sparse, setting).spearman is not None
     assert not at_hand(sparse, [setting.with_(layers=(1,))])
     assert at_hand(sparse, [Setting(whitening="pca")])
-
-
-@pytest.mark.parametrize("variant", ["center", "pca", "soft:gamma=0"])
-def test_of_too_few_sentences_held_out_isotropy_counts_the_directions_of_the_map(thin, variant):
-    """Where a half spans fewer directions than there are: centring alone keeps all of them."""
-    expected = []
-    for seen, unseen in (thin.parted, thin.parted[::-1]):
-        fitted = whitening.fit(variant, seen.moments((1,)))
-        z = reference.occurrences(fitted(thin.combine((1,))), unseen.counts)
-        expected.append((reference.participation_ratio(np.cov(z.T)) - 1) / (fitted.rank - 1))
-    assert held_out_isotropy(thin, Setting((1,), variant)) == pytest.approx(np.mean(expected))
-
-
-def test_more_sentences_make_the_held_out_sentences_rounder():
-    few, many = (make_space(n=n, sizes=(n // 2,), seed=1) for n in (40, 2000))
-    assert held_out_isotropy(few, Setting((1,), "pca")) < held_out_isotropy(many, Setting((1,), "pca"))
-
-
-def test_one_direction_has_no_isotropy(sparse):
-    assert np.isnan(held_out_isotropy(sparse, Setting((1,), "pca", 1)))
-    alone = replace(sparse, values=sparse.values[:, :1], first=0 * sparse.first, second=0 * sparse.second)
-    assert np.isnan(held_out_isotropy(alone, Setting((1,), "pca")))
 
 
 # The score that carries it
@@ -373,96 +239,6 @@ def test_a_score_says_what_it_was_fitted_on(sparse):
     assert without == replace(score(sparse, Setting((1,), "pca")), isotropy=None)
 
 
-# The text of a scope
-
-
-def tables(folder, **files):
-    for name, rows in files.items():
-        lines = ["sentence1,sentence2,score", *(f"{a},{b},{gold}" for a, b, gold in rows)]
-        (folder / f"{name}.csv").write_text("\n".join(lines))
-
-
-def test_splits_are_every_split_of_the_task(tmp_path):
-    for split in ("train", "dev", "test"):
-        (tmp_path / f"stsb-en-{split}.csv").write_text(f'a {split} cat,a dog,1.0\na {split} cat,"a {split}, hen",2.0\n')
-    found = scope_text("splits", str(tmp_path), "stsb")
-    assert found == Counter(
-        {"a dog": 3}
-        | {f"a {s} cat": 2 for s in ("train", "dev", "test")}
-        | {f"a {s}, hen": 1 for s in ("train", "dev", "test")}
-    )
-
-
-def test_a_text_file_is_one_sentence_a_line_even_with_commas(tmp_path):
-    path = tmp_path / "nli.txt"
-    path.write_text("A man, a plan, a canal.\n\nTwo dogs, three cats, one bird.\nA man, a plan, a canal.\n")
-    assert scope_text(str(path), "demo", "demo") == Counter(
-        {"A man, a plan, a canal.": 2, "Two dogs, three cats, one bird.": 1}
-    )
-
-
-def test_a_folder_stands_for_all_its_tasks(tmp_path):
-    tables(tmp_path, one=[("a", "b", 1), ("c", "d", 2)], two=[("a", "e", 3)])
-    assert scope_text(str(tmp_path), "demo", "demo") == Counter({"a": 2, "b": 1, "c": 1, "d": 1, "e": 1})
-
-
-NLI = [("A cat sits.", "An animal sits.", "entailment"), ("A cat sits.", "A dog runs.", "contradiction")]
-TRIPLET = ("A cat sits.", "An animal sits.", "A dog runs.")
-
-
-@pytest.mark.parametrize(
-    ("name", "names", "rows", "expected"),
-    [
-        ("nli.csv", ("premise", "hypothesis", "label"), NLI, [row[:2] for row in NLI]),
-        ("nli.jsonl", ("premise", "hypothesis", "label"), NLI, [row[:2] for row in NLI]),
-        ("snli.tsv", ("gold_label", "sentence1", "sentence2"), [row[::-1] for row in NLI], [row[:2] for row in NLI]),
-        ("triplets.csv", ("anchor", "positive", "negative"), [TRIPLET], [TRIPLET]),
-        ("pairs.tsv", ("anchor", "positive"), [TRIPLET[:2]], [TRIPLET[:2]]),
-        ("texts.csv", ("text",), [row[:1] for row in NLI], [row[:1] for row in NLI]),
-        ("labelled.csv", ("label", "sentence"), [row[1:][::-1] for row in NLI], [row[1:2] for row in NLI]),
-        ("numbered.jsonl", ("id", "text"), [("1", "A cat sits.")], [("A cat sits.",)]),
-    ],
-)
-def test_text_needs_no_gold_scores(tmp_path, name, names, rows, expected):
-    path, between = tmp_path / name, "\t" if name.endswith(".tsv") else ","
-    lines = [between.join(row) for row in (names, *rows)]
-    if name.endswith(".jsonl"):
-        lines = [json.dumps(dict(zip(names, row, strict=True))) for row in rows]
-    path.write_text("\n".join(lines))
-    for data in (path, tmp_path):  # a file, and the folder of it
-        assert scope_text(str(data), "", None) == Counter(text for row in expected for text in row)
-    assert scope_text("splits", str(tmp_path), path.stem) == Counter(text for row in expected for text in row)
-    with pytest.raises(DataError):
-        load(path)
-
-
-@pytest.mark.parametrize("name", ["score", "closeness"])
-def test_where_there_are_gold_scores_a_row_without_one_is_malformed(tmp_path, name):
-    (tmp_path / "some.csv").write_text(f"sentence1,sentence2,{name}\na,b,1\nc,d,none\ne,f,2\n")
-    with pytest.raises(MalformedRows, match=r"some.csv:3: score 'none' is not a number"):
-        scope_text(str(tmp_path), "", None)
-    assert scope_text(str(tmp_path), "", None, keep_going=True) == Counter("abef")
-
-
-def test_a_row_of_text_that_lacks_one_is_malformed(tmp_path):
-    (tmp_path / "nli.csv").write_text("premise,hypothesis,label\na,b,neutral\n,d,neutral\n")
-    with pytest.raises(MalformedRows, match=r"nli.csv:3: premise is empty"):
-        scope_text(str(tmp_path), "", None)
-    assert scope_text(str(tmp_path), "", None, keep_going=True) == Counter("ab")
-    (tmp_path / "nli.csv").write_text("premise,hypothesis,label\n")
-    with pytest.raises(DataError, match="column names only"):
-        scope_text(str(tmp_path), "", None)
-
-
-def test_the_demonstration_set_can_be_a_fit_corpus():
-    assert scope_text("demo", "anything", "any").total() == 2880
-
-
-def test_text_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(DataError, match="no such file or folder"):
-        scope_text(str(tmp_path / "missing.txt"), "demo", "demo")
-
-
 def test_the_halves_are_dealt_once_for_a_space_and_go_with_it():
     space = make_space()
     first = folds(space, "cross")
@@ -472,21 +248,6 @@ def test_the_halves_are_dealt_once_for_a_space_and_go_with_it():
     del space, first
     gc.collect()
     assert kept() is None
-
-
-def test_a_space_takes_up_the_text_that_its_setting_fits_on(tmp_path):
-    path, space, asked = tmp_path / "nli.txt", make_space(), []
-    path.write_text("A man.\nTwo dogs.\nA man.\n")
-
-    def embedded(sentences):
-        asked.append(sentences)
-        return space.values[:, : len(sentences)]
-
-    for fit in ("task", "cross"):
-        assert with_fit_text(space, Setting(whitening="pca", fit=fit), embedded) is space
-    carrying = with_fit_text(space, Setting(whitening="pca", fit=str(path)), embedded)
-    assert asked == [("A man.", "Two dogs.")]
-    assert carrying.texts[str(path)].counts.tolist() == [2, 1]
 
 
 def test_words_are_refused_where_sentences_are_not_means_of_them(space):

@@ -26,7 +26,8 @@ from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.retrieval.frontier import CodedScore, Space, frontier
 from whitelab.retrieval.relevance import retrieve
 from whitelab.scoring.calibration import gold_middle, threshold
-from whitelab.scoring.fit_scopes import folds, gives, isotropy_between
+from whitelab.scoring.fit_scopes import folds, gives
+from whitelab.scoring.held_out import isotropy_between
 from whitelab.scoring.paired import paired
 from whitelab.scoring.score import Score, reversal, score
 from whitelab.scoring.setting import OWN_SENTENCES, Setting, check_is_setting

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.fit_scopes import fit_scope, held_out_isotropy
+from whitelab.scoring.fit_scopes import fit_scope
+from whitelab.scoring.held_out import held_out_isotropy
 from whitelab.scoring.setting import Protocol, Setting, check_is_setting
 from whitelab.statistics import correlation
 
@@ -31,7 +32,7 @@ class Score:
 
     `half_width` is half the 95 % interval on the same scale, `rank` the directions the map keeps out of
     `dim`, `fitted` the occurrences it was fitted on, `isotropy` the IsoScore of sentences it was not fitted
-    on (`fit_scopes.held_out_isotropy`; None for `none` and where it is not defined), `gamma` the exponent that
+    on (`held_out.held_out_isotropy`; None for `none` and where it is not defined), `gamma` the exponent that
     `soft:gamma=auto` came to, None for every other map. Where its map is `starved` (`whitening.starved`) the score says
     nothing about meaning.
     """
@@ -142,7 +143,7 @@ def reversal(space: LayerEmbeddings, setting: Setting) -> str:
 
 
 def isotropy_of(space: LayerEmbeddings, setting: Setting) -> float | None:
-    """`fit_scopes.held_out_isotropy`, None for `none` and where it is not defined."""
+    """`held_out.held_out_isotropy`, None for `none` and where it is not defined."""
     return None if check_is_setting(setting).whitening == "none" else without_nan(held_out_isotropy(space, setting))
 
 

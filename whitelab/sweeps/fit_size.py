@@ -11,7 +11,8 @@ from whitelab.base.checks import check_int
 from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, check_space
-from whitelab.scoring.fit_scopes import Fitted, Fold, folds, isotropy_between, unseen_by
+from whitelab.scoring.fit_scopes import Fitted, Fold, folds
+from whitelab.scoring.held_out import isotropy_between, unseen_by
 from whitelab.scoring.score import Score, percent, score
 from whitelab.scoring.setting import Setting, check_is_setting, check_settings
 from whitelab.sweeps.fitted_maps import fits_anew_for
