@@ -2,7 +2,7 @@
 
 import pytest
 
-from whitelab.base.wording import amount, cut_note, duration, quantity, ratio, spaced
+from whitelab.base.wording import amount, best_as_printed, cut_note, duration, quantity, ratio, spaced
 
 
 def test_thousands_are_set_apart_by_spaces_at_which_no_line_breaks():
@@ -28,6 +28,14 @@ def test_of_one_thing_the_noun_is_singular_and_of_none_or_several_plural():
         "1 text was cut to 9 tokens",
         "2 texts were cut to 9 tokens",
     ]
+
+
+def test_the_best_is_the_best_as_printed_and_all_that_tie_but_nothing_that_is_not_defined():
+    scores = [70.0, 70.004, None, 65.0, float("nan")]
+    assert best_as_printed(scores) == [True, True, False, False, False]
+    assert best_as_printed(scores, "%.3f") == [False, True, False, False, False]
+    assert best_as_printed([None]) == [False]
+    assert best_as_printed([]) == []
 
 
 def test_a_ratio_that_is_not_nothing_does_not_read_as_nothing():

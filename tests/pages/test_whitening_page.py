@@ -1,5 +1,7 @@
 """The whitening page: every variant on the same pairs, what is real, what the map does, and taking it away."""
 
+import csv
+import io
 from unittest.mock import create_autospec
 
 import numpy as np
@@ -19,6 +21,7 @@ from .visiting import (
     alts,
     choose,
     code,
+    data,
     downloads,
     failed,
     keys,
@@ -108,6 +111,8 @@ def test_a_map_that_sets_its_sentences_equally_far_apart_is_not_handed_out_witho
         assert (not score.delta, not difference.proto.delta_description) == (starved, starved)  # no interval, no p
         (row,) = (row for _, row in tables(at)[0].iterrows() if row["Variant"] == "PCA whitening")
         assert [isinstance(row[name], str) for name in ("Its 95 %", "p")] == [not starved] * 2
+        rows = list(csv.DictReader(io.StringIO(data(at)["variants"])))
+        assert (max(rows, key=lambda row: float(row["spearman"]))["best"] == "True") is not starved
 
 
 def test_the_fit_scopes_are_side_by_side_and_cross_fitting_can_be_the_workspaces(small, space):
@@ -184,10 +189,10 @@ def test_the_map_is_offered_in_every_format_with_lines_from_sentences_on(small, 
     scale = calibrate(space, setting).arrays()
     files = {"npz": export.npz_bytes(whitener, {}, scale), "faiss": export.faiss_bytes(whitener)}
     monkeypatch.chdir(tmp_path)
-    for kind, data in files.items():
+    for kind, content in files.items():
         assert f"Download .{kind}" in downloads(choose(at, format=kind))
         name = f"model-mean-layers-1-pca-k10-pairs.{kind}"
-        (tmp_path / name).write_bytes(data)
+        (tmp_path / name).write_bytes(content)
         lines = next(one.value for one in at.code if name in one.value)
         names: dict = {}
         exec(lines, names)

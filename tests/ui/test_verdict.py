@@ -12,7 +12,6 @@ from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Protocol, Setting
 from whitelab.statistics.significance import Difference, WilliamsTest
 from whitelab.ui.sections import probing
-from whitelab.ui.sections.standings import are_best
 from whitelab.ui.widgets import verdict
 
 PROTOCOL = Protocol(Setting((1,), "pca"), Origin("m", "d", "t", "test"))
@@ -52,13 +51,6 @@ def test_the_bootstrap_says_no_less_than_its_resamples_can_show():
 def test_every_verdict_has_its_words_and_an_icon(kind):
     assert said(standing(kind)).startswith(f"**{VERDICTS[kind]}.**")
     assert verdict.ICONS[kind].startswith(":material/")
-
-
-def test_of_scores_the_best_as_printed_is_marked_and_all_that_tie_but_none_that_is_starved():
-    scores = [standing(spearman=value).score for value in (70.0, 70.004, None, 65.0, 90.0)]
-    assert are_best([*scores[:4], replace(scores[4], starved=True)]) == [True, True, False, False, False]
-    assert are_best(scores) == [False] * 4 + [True]
-    assert are_best([replace(scores[0], starved=True)]) == [False]
 
 
 def test_the_sentence_names_the_side_the_interval_and_the_tests():

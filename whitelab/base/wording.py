@@ -1,7 +1,8 @@
 """Numbers as people read them, and text in which nothing is formatted."""
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def spaced(count: int | float, sign: str = "") -> str:
@@ -18,6 +19,13 @@ def quantity(count: int, one: str, many: str = "") -> str:
 def ratio(value: float) -> str:
     """`7.5`, and below 1 two significant digits, so that no small one reads as nothing: `0.042`."""
     return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+
+
+def best_as_printed(values: Sequence[float | None], form: str = "%.2f") -> list[bool]:
+    """Which of `values` are, printed in `form`, the highest; ties all are, None and NaN never."""
+    shown = [None if value is None or math.isnan(value) else float(form % value) for value in values]
+    top = max((value for value in shown if value is not None), default=None)
+    return [value is not None and value == top for value in shown]
 
 
 def amount(size: int | float) -> str:

@@ -2,11 +2,11 @@
 
 import csv
 import io
-import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 
 from whitelab.base.checks import check_choice
+from whitelab.base.wording import best_as_printed
 from whitelab.compare.against import Resampled
 from whitelab.compare.grid import AVERAGE, Cell, Row
 from whitelab.compare.preset_walk import Walk
@@ -138,22 +138,19 @@ def written(
     few = starved_places(cells)
     if form == "csv":
         return _csv(tasks, rows, len(rows) - len(given), preset, ends, few)
-    top: dict[str, float] = {}
-    for model, setting, scores in rows:
-        for task, value in scores.items():
-            if value is not None and (model, setting, task) not in few:
-                top[task] = max(round(value, 2), top.get(task, -math.inf))
     bold = ("**", "**") if form == "markdown" else (r"\textbf{", "}")
 
-    def shown(model: str, setting: str, task: str, value: float | None) -> str:
-        if value is None:
-            return "-"
-        number, around = f"{value:.2f}", ends.get((model, setting, task))
-        is_best = (model, setting, task) not in few and round(value, 2) == top[task]
-        number = number.join(bold) if is_best else number
-        return number + (f" [{around[0]:.2f}, {around[1]:.2f}]" if around else "")
+    def column(task: str) -> list[str]:
+        values = [scores.get(task) for _, _, scores in rows]
+        best = best_as_printed([None if (m, s, task) in few else scores.get(task) for m, s, scores in rows])
+        around = [ends.get((m, s, task)) for m, s, _ in rows]
+        numbers = ["-" if value is None else f"{value:.2f}" for value in values]
+        numbers = [one.join(bold) if is_best else one for one, is_best in zip(numbers, best, strict=True)]
+        between = [f" [{both[0]:.2f}, {both[1]:.2f}]" if both else "" for both in around]
+        return [number + interval for number, interval in zip(numbers, between, strict=True)]
 
-    body = [[m, s, *(shown(m, s, task, scores.get(task)) for task in tasks)] for m, s, scores in rows]
+    columns = [column(task) for task in tasks]
+    body = [[model, setting, *(one[i] for one in columns)] for i, (model, setting, _) in enumerate(rows)]
     head, under = ["model", "setting", *tasks], preset and preset_line(preset, corpus) + _GIVEN * bool(given)
     notes = [note for note in (under, starved_note(cells)) if note]
     if form == "markdown":

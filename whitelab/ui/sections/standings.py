@@ -8,10 +8,9 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.lazy import cached_property
-from whitelab.base.wording import quantity, ratio, spaced
+from whitelab.base.wording import best_as_printed, quantity, ratio, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.paired import LEVEL, RESAMPLES, VERDICTS, Standing
-from whitelab.scoring.score import Score
 from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, Setting
 from whitelab.ui.results.scores import scored, standing
 from whitelab.ui.results.study import study
@@ -88,7 +87,8 @@ def draw(standings: Standings) -> None:
     found = [standings.standing(setting) for setting in standings.settings]
     rows = [record(one) for one in found]
     rows[standings.settings.index(standings.baseline)]["verdict"] = "Baseline"
-    for row, best in zip(rows, are_best([one.score for one in found]), strict=True):
+    known = [None if one.score.starved else one.score.spearman for one in found]
+    for row, best in zip(rows, best_as_printed(known), strict=True):
         row["best"] = best
     titles = {setting.whitening: LABELS.at(setting) for setting in standings.settings}
     baseline = LABELS.inline(standings.baseline.whitening)
@@ -110,13 +110,6 @@ def draw(standings: Standings) -> None:
     # Said once: behind the longest name there is no room for it.
     k = next((f", k = {setting.k}" for setting in standings.settings if setting.k), "")
     table(rows, f"Variant{k}", [LABELS[row["whitening"]] for row in rows])
-
-
-def are_best(scores: Sequence[Score]) -> list[bool]:
-    """Whether each score is, as printed, the highest that is defined and not starved; ties all are."""
-    known = [None if one.spearman is None or one.starved else round(one.spearman, 2) for one in scores]
-    top = max((score for score in known if score is not None), default=None)
-    return [score is not None and score == top for score in known]
 
 
 def _agreements(standings: Standings) -> None:

@@ -12,6 +12,8 @@ import pandas as pd  # here and not where it is used: plotly takes it as soon as
 import plotly.graph_objects as go
 import streamlit as st
 
+from whitelab.base.wording import best_as_printed
+
 BEST = "font-weight: bold; background-color: rgba(46, 134, 209, 0.22)"
 
 
@@ -119,8 +121,8 @@ def rounded_table(
         table[name] = [_for_a_browser(form, value) for value in pd.to_numeric(table[name])]
 
     def bold(column: pd.Series) -> list[str]:
-        shown = column.map(lambda value: float(forms[column.name] % value)).where(best[column.name])
-        return [BEST if value == shown.max() else "" for value in shown]
+        asked = column.where(best[column.name]).tolist()
+        return [BEST if one else "" for one in best_as_printed(asked, forms[column.name])]
 
     shown = table
     if best or printed:  # each takes some milliseconds
