@@ -69,7 +69,7 @@ note = f"{PRESETS[preset].source}. {PRESETS[preset].note}"
 if PRESETS[preset].aggregate != (bar := chosen.setting.aggregate):
     ways = tuple(AGGREGATE_LABELS[way].partition(": ")[2] for way in (PRESETS[preset].aggregate, bar))
     note += f" Of a task with subsets a score here ({ways[0]}) is not the bar's ({ways[1]}), of the same vectors."
-st.caption(note, help=f"Not followed: {PRESETS[preset].departs}")
+st.caption(note, help=f"Where it differs: {PRESETS[preset].departs}")
 if lacking := lacking_splits([preset], chosen.data.source, picked):
     st.caption(plain(f"{lacking}."))
 stamp = file_stamp([file for info in infos for file in info.files])

@@ -17,8 +17,8 @@ class Preset:
 
     `setting` is the row it stands for, `settings` the rows of its table. `max_length` None is the model's own
     limit. The split scored is test; of the tasks in `whole`, which the source does not split, all of it. `decimals`
-    are those a task's score is rounded to before the average over tasks. `departs` says what its published code
-    does that is not done here.
+    are those a task's score is rounded to before the average over tasks. `departs` says where what its published
+    code does differs from what is done here.
     """
 
     label: str

@@ -112,7 +112,7 @@ def _decisions(a: str, b: str, setting: Setting | None, found: dict) -> None:
     same = [f"{FIELDS[f].lower()}: {worded(f, v)}" for f, v in decisions(a, setting).items() if f not in found]
     st.caption(f"The same in both: {'; '.join([*same, *ALIKE])}.")
     for name in dict.fromkeys((a, b)):
-        st.caption(f"**{PRESETS[name].label}** ({PRESETS[name].source}). Not followed: {PRESETS[name].departs}")
+        st.caption(f"**{PRESETS[name].label}** ({PRESETS[name].source}). Where it differs: {PRESETS[name].departs}")
 
 
 def _walked(grid: Grid, a: str, b: str, setting: Setting | None, progress: Progress) -> Iterator[tuple[Walk, ...]]:
