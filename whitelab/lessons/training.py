@@ -1,4 +1,4 @@
-"""Lesson 8: whether training finds what whitening computes.
+"""Lesson 9: whether training finds what whitening computes.
 
 A whitening is a linear map in closed form. Here a linear map is trained instead, on the open space's own vectors, with
 three objectives of the training page: seconds, where training the model itself takes minutes.
@@ -98,7 +98,7 @@ def _point(space: LayerEmbeddings, z: Float[Tensor, "n w"], step: int) -> Point:
 
 def paths(space: LayerEmbeddings) -> dict[str, tuple[Point, ...]]:
     """The three runs, kept with the space."""
-    return space.kept("lesson 8", lambda: {name: trained(space, name) for name in OBJECTIVES})
+    return space.kept("trained maps", lambda: {name: trained(space, name) for name in OBJECTIVES})
 
 
 def _last(space: LayerEmbeddings) -> dict[str, Point]:
@@ -227,7 +227,7 @@ def against_whitening(space: LayerEmbeddings) -> Answer:
 
 
 LESSON = Lesson(
-    8,
+    9,
     "Can training do it instead?",
     "Whitening is a formula. Can a few steps of training find as good a map?",
     "training",
