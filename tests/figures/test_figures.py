@@ -90,6 +90,14 @@ def test_parameters_change_the_dash_and_not_the_colour():
     assert (first.dash, pca.dash, second.dash) == ("solid", "solid", "dash")
 
 
+@pytest.mark.parametrize("kind", ["by_layer", "cosine_histogram", "spectrum", "cosine_scale", "accuracy_by_layer"])
+def test_variants_side_by_side_differ_by_more_than_their_hue(kind):
+    """To one man in twelve some of the hues are one: #2E86D1 and #A06FE0 are."""
+    lines = [trace for trace in all_figures()[kind].data if trace.name and "lines" in trace.mode][:6]
+    looks = {(line.line.dash, line.marker.symbol if "markers" in line.mode else "") for line in lines}
+    assert len(looks) == len(lines) > 1
+
+
 def test_every_registered_variant_has_a_colour_and_a_symbol_of_its_own():
     assert set(figures.VARIANT_COLOURS) == set(figures.VARIANT_SYMBOLS) == set(WHITENERS)
     assert len(set(figures.VARIANT_COLOURS.values())) == len(set(figures.VARIANT_SYMBOLS.values())) == len(WHITENERS)

@@ -10,7 +10,7 @@ from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import NAMED, STEADY, add_line, add_marks, level, rule, variant_line, whiskers
 from whitelab.figures.panels import CLICKABLE, finish, in_words
-from whitelab.figures.style import MARK, RULE, variant_colour
+from whitelab.figures.style import MARK, RULE, bare_dashes, variant_colour
 
 ROTATION_SYMBOLS = {"none": "circle", "random": "diamond", "itq": "square", "opq": "cross"}
 
@@ -83,9 +83,10 @@ def cosine_scale(
 
     The chosen `cosine` is ruled in.
     """
-    figure, words = Drawing(), []
+    figure, dashes, words = Drawing(), bare_dashes(curves), []
+    hover = f"cosine %{{x:.3f}}: {html.escape(value)} %{{y:.2f}}"
     for spec, (x, y) in curves.items():
-        add_line(figure, x, y, labels[spec], variant_line(spec), f"cosine %{{x:.3f}}: {html.escape(value)} %{{y:.2f}}")
+        add_line(figure, x, y, labels[spec], variant_line(spec, dashes[spec]), hover)
         words.append(f"{labels[spec]} from {min(y):.2f} to {max(y):.2f}")
     figure.add_vline(x=cosine, line=rule(MARK, "dash"))
     figure.update_xaxes(title="Cosine", range=[-1.02, 1.02], zeroline=False)

@@ -27,6 +27,7 @@ from whitelab.figures.style import (
     SCORE,
     SCORE_SCALE,
     SUBSET_COLOURS,
+    bare_dashes,
     is_number,
     variant_colour,
     variant_dashes,
@@ -81,9 +82,10 @@ def similarity(cka: np.ndarray, label: str, against: str | None = None) -> go.Fi
 
 def cosine_histogram(samples: Mapping[str, np.ndarray], labels: Mapping[str, str]) -> go.Figure:
     """Distribution of the cosine of random sentence pairs, one outline a variant, on the whole of [-1, 1]."""
-    figure = Drawing()
+    figure, dashes = Drawing(), bare_dashes(samples)
     for spec, values in samples.items():
-        add_shares(figure, values, 100, labels[spec], {"color": variant_colour(spec)}, "pairs")
+        line = {"color": variant_colour(spec), "dash": dashes[spec]}
+        add_shares(figure, values, 100, labels[spec], line, "pairs")
     figure.update_xaxes(title="Cosine of two random sentences", range=[-1, 1])
     figure.update_yaxes(title="Share of pairs (%)", rangemode="tozero")
     means = [f"{labels[spec]} mean {np.mean(values):.3f}" for spec, values in samples.items() if len(values)]
@@ -92,7 +94,7 @@ def cosine_histogram(samples: Mapping[str, np.ndarray], labels: Mapping[str, str
 
 def spectrum(values: Mapping[str, Sequence[float]], labels: Mapping[str, str]) -> go.Figure:
     """Eigenvalues of the covariance as shares of the total variance, largest first, on a log axis."""
-    figure, dashes, parts = Drawing(), variant_dashes(values), []
+    figure, dashes, parts = Drawing(), bare_dashes(values), []
     for spec, eigenvalues in values.items():
         share = 100 * np.asarray(eigenvalues) / max(float(np.sum(eigenvalues)), 1e-300)
         kept = share > 1e-9 * share.max() if len(share) else share > 0

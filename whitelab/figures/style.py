@@ -5,6 +5,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
+from itertools import cycle
 
 from plotly.colors import get_colorscale, qualitative, sample_colorscale
 
@@ -106,6 +107,11 @@ def variant_dashes(specs: Iterable[str]) -> dict[str, str]:
         dashes[spec] = DASHES[seen[name] % len(DASHES)]
         seen[name] += 1
     return dashes
+
+
+def bare_dashes(specs: Iterable[str]) -> dict[str, str]:
+    """A dash each for lines without marks: nineteen hues that read on light and dark are not all apart to everyone."""
+    return dict(zip(specs, cycle(DASHES), strict=False))
 
 
 @lru_cache(2**14)  # a figure of a task's sentences is drawn again whenever its page is
