@@ -178,6 +178,16 @@ def test_the_links_at_the_top_keep_a_long_setting_and_no_headline_is_cut_where_t
             shown.settle(150)
             assert cut_off(page) == [], (name, width)
             assert widest(shown) <= width, (name, width)
+            assert page.evaluate(MARKED) == (width == 1280 or "more"), (name, width)
+
+
+# True where every page has its name in the bar, and else what stands for those that fold, if it is marked.
+MARKED = """() => {
+    const bar = document.querySelector("[data-testid=stTopNav]"), folded = bar.querySelector("[inert] [aria-current]")
+    const more = bar.querySelector(".rc-overflow-item-rest:not([inert]) button")
+    if (!more) return true
+    return folded && getComputedStyle(more).backgroundColor === "rgba(0, 0, 0, 0)" ? "not marked" : "more"
+}"""
 
 
 COVERED = """() => {

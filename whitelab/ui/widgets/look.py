@@ -13,14 +13,19 @@ import streamlit as st
 # What a layer put in or taken out would change stands under its pill (ui/live/ahead.js); its room is always there.
 # Captions, buttons, chosen names, code and what charts have in grey have WCAG AA's contrast. Colours are those of the
 # theme, in light and dark.
-# The names of the pages stand so near each other that all fit in a window of 1,440 pixels. Keys show in them where they
-# are, as in every other control, and in the tool bars of tables and charts, which are shown while they have them.
+# The names of the pages stand so near each other that all fit in a window of 1,280 pixels; there the menu beside them
+# has the room it needs and no more, and what is running is cancelled where it is shown, not up there. Where names fold
+# into "more" and the present page is one of them, that is marked. Keys show in them where they are, as in every other
+# control, and in the tool bars of tables and charts, which are shown while they have them.
 # Where nothing points, tool bars are always shown: a table's has room above it, and a chart has none, whose buttons are
 # for a zoom that fingers do not have.
 # Choices that lie side by side wrap where they have no room, each with all of its border.
 # On paper there is no bar, and code breaks its lines.
 STYLE = """<style>
 [data-testid=stTopNavLink] { padding-inline: 0.3rem; }
+[data-testid=stTopNav]:has([inert] [aria-current=page]) [data-testid=stTopNavSection] {
+    background-color: rgba(146, 164, 200, 0.25);
+}
 [data-testid=stTopNavLink]:focus-visible, [data-testid=stSidebarNavLink]:focus-visible {
     outline: 2px solid light-dark(#1B649F, #5AA9E6); outline-offset: -2px;
 }
@@ -63,6 +68,12 @@ STYLE = """<style>
         > [data-testid=stVerticalBlock] > [data-testid=stElementContainer] > [data-testid=stMetric]
     ) { min-width: calc(50% - 1rem); }
     .st-key-explanation { min-height: 13rem; }
+}
+@media (max-width: 1400px) {
+    [data-testid=stTopNav] { padding-right: 0; }
+    [data-testid=stTopNavLink] { padding-inline: 0.2rem; }
+    div:has(> [data-testid=stMainMenu]) { min-width: 4.75rem; }
+    [data-testid=stStatusWidget] button { display: none; }
 }
 @media (max-width: 768px) {
     .st-key-explanation { min-height: 10rem; }
