@@ -93,6 +93,8 @@ def test_gold_may_lie_in_a_file_of_its_own(document, options, embedded, tmp_path
     [
         (["--vectors", "nowhere.npz"], "nowhere.npz: no such file"),
         (["--vectors", "EMBEDDED", "--model", "bert"], "--model bert does not go with --vectors"),
+        (["--vectors", "EMBEDDED", "--model", "bundled"], "--model bundled does not go with --vectors"),
+        (["--dtype=float32", "--vectors", "EMBEDDED"], "--dtype float32 does not go with --vectors"),
         (["--vectors", "EMBEDDED", "--num-layers", "2"], "--num-layers 2 does not go with --vectors"),
         (["--vectors", "EMBEDDED", "--fit", "splits"], "--fit splits needs a model to embed that text"),
         (["--vectors", "EMBEDDED", "--gold", "EMBEDDED"], "is given twice"),

@@ -14,8 +14,20 @@ from whitelab.cli.commands import COMMANDS
 from whitelab.cli.writing import in_options, note, options_of
 
 
+class _Store(argparse.Action):
+    """Keep the value of an option, and that it was given: a default may say the same."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        setattr(namespace, self.dest, values)
+        namespace.given = {*getattr(namespace, "given", ()), self.dest}
+
+
 class _Parser(argparse.ArgumentParser):
-    """A parser whose namespaces say, as `spelled`, which option each of their values is of."""
+    """A parser whose namespaces say which option each of their values is of (`spelled`), and which were `given`."""
+
+    def __init__(self, *names, **options):
+        super().__init__(*names, **options)
+        self.register("action", None, _Store)  # of an option that names no action
 
     def add_argument(self, *names, **options):
         action = super().add_argument(*names, **options)

@@ -89,10 +89,8 @@ def _check_vectors(args, setting) -> None:
     from whitelab.encoding.pooling import GIVEN
     from whitelab.scoring.setting import OWN_SENTENCES, Setting
 
-    usual = {"data": "demo", "model": "bundled", "dtype": "float32"}
-    usual |= dict.fromkeys(("pooling", "split", "num_layers", "max_length", "device"))
-    for name, value in usual.items():
-        if getattr(args, name) != value:
+    for name in ("data", "model", "dtype", "pooling", "split", "num_layers", "max_length", "device"):
+        if name in args.given:
             option = f"--{name.replace('_', '-')} {getattr(args, name)}"
             raise ValueError(f"{option} does not go with --vectors, which stand for the data and the model")
     if setting.pooling not in (Setting.pooling, GIVEN):
