@@ -305,6 +305,9 @@ def test_a_starved_score_takes_its_warning_along_in_every_form(place, tasks):
     assert written([well, few], "latex", "mteb").splitlines()[-1] == f"% {note}"
     lines = csv.DictReader(io.StringIO(written([well, few], "csv", "mteb", given=[("one", "of MTEB", {})])))
     assert [one["starved"] for one in lines] == ["", few.task, ""]
+    grouped = replace(few, setting=Setting.parse("L1:group:groups=1"))  # which takes no k
+    assert starved_note([few, grouped]).endswith("Keep fewer dimensions (k), or fit on more text.")
+    assert starved_note([well, grouped]).endswith("whatever they say. Fit on more text.")
     average = Cell(few.model, few.setting, AVERAGE, few.spearman)  # has no map of its own
     assert [one.as_dict()["starved"] for one in (well, few, average)] == [False, True, None]
     assert note not in written([well], "markdown") + written([well], "latex")

@@ -98,7 +98,7 @@ def test_an_interval_wider_than_the_gain_is_no_clean_bill():
         ("chance", 0.2, "no proof"),
         ("chance", -0.2, "no sign"),
         ("loss", -0.4, "costs 0.40 points here"),
-        ("starved", -9.0, "keep fewer dimensions before this is read"),
+        ("starved", -9.0, "Keep fewer dimensions (k), or fit on more text."),
     ],
 )
 def test_a_difference_that_shows_no_fitting_is_not_called_one(kind, estimate, words):

@@ -26,6 +26,7 @@ from whitelab.whitening import (
     label,
     parse,
     shrinkage,
+    too_few,
     variant,
     whitens,
 )
@@ -624,6 +625,12 @@ def test_a_spec_carries_every_parameter_that_counts():
 def test_a_spec_that_makes_no_sense_is_refused_at_the_door(spec, message):
     with pytest.raises(ValueError, match=message):
         parse(spec)
+
+
+@pytest.mark.parametrize("spec", [*WHITENING, "soft:gamma=1", "group:groups=1", "shuffled_group:groups=1"])
+def test_a_smaller_k_is_advised_only_where_the_map_takes_one(spec):
+    assert whitens(spec)
+    assert ("(k)" in too_few(spec, 5, 9)) is variant(spec).takes_k
 
 
 def test_a_parameter_bounded_by_d_is_refused_when_d_is_known():

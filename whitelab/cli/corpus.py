@@ -190,7 +190,7 @@ def _fitted(args):
 
     fitted, record = fit_corpus(args.folder, args.whitening, args.k, args.layers)
     if starved(args.whitening, record["distinct"], record["rank"]):
-        note(too_few(record["rank"], fitted.dim))
+        note(too_few(args.whitening, record["rank"], fitted.dim))
     return fitted, record
 
 

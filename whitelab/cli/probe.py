@@ -90,7 +90,7 @@ def run(args):
     for row in probes(model_names(args.model), tasks, args.settings, hows, store=open_store(args), **options):
         log.take(row)
         if row.starved:
-            note(too_few(row.rank, row.dim))
+            note(too_few(row.setting.whitening, row.rank, row.dim))
         if row.truncated:
             cut[f"{row.model} · {row.task}: {cut_note(row.truncated, 'text', row.max_length)}"] = None
     log.check()

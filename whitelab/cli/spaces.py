@@ -167,7 +167,7 @@ def _say_if_starved(space, setting) -> None:
     from whitelab.whitening import too_few
 
     if (fitted := fit_scope(space, setting)).starved:
-        note(too_few(fitted.rank, space.dim))
+        note(too_few(setting.whitening, fitted.rank, space.dim))
 
 
 def read_given(args):

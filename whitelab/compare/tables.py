@@ -11,6 +11,7 @@ from whitelab.compare.against import Resampled
 from whitelab.compare.grid import AVERAGE, Cell, Row
 from whitelab.compare.preset_walk import Walk
 from whitelab.compare.presets import preset_line
+from whitelab.whitening import starved_remedy
 
 FORMATS = ("csv", "markdown", "latex")
 
@@ -32,6 +33,7 @@ def starved_places(cells: Iterable[Cell]) -> set[tuple[str, str, str]]:
 def starved_note(cells: Iterable[Cell]) -> str:
     """Which rows have scores that say nothing about meaning, because their maps are starved; empty for none."""
     tasks: dict[str, dict[str, bool]] = {}
+    cells = list(cells)
     for cell in cells:
         if cell.score is not None:
             of = tasks.setdefault(str(cell.setting), {})
@@ -43,9 +45,10 @@ def starved_note(cells: Iterable[Cell]) -> str:
     ]
     if not where:
         return ""
+    remedy = starved_remedy(*(cell.setting.whitening for cell in cells if cell.starved))
     return (
         f"{'; '.join(where)}: fitted on so few texts that the map sets them all equally far apart, whatever they "
-        "say. Keep fewer dimensions (k), or fit on more text."
+        f"say. {remedy}"
     )
 
 

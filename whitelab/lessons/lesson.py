@@ -289,7 +289,7 @@ def spearman(space: LayerEmbeddings, setting: Setting | str) -> Real:
     setting = setting_on(space, setting) if isinstance(setting, str) else setting
     result = score(space, setting, isotropy=False)
     if result.starved:
-        raise NoAnswer(too_few(result.rank, result.dim).removesuffix("."))
+        raise NoAnswer(too_few(setting.whitening, result.rank, result.dim).removesuffix("."))
     if result.pairs < FEW:
         raise NoAnswer(f"{result.pairs} pairs are too few for a score that is more than luck: {FEW} are needed")
     return defined(result)

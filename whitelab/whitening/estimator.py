@@ -48,7 +48,7 @@ class WhiteningTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         x = self._absorb(X, None)
         rank, dim = self.rank_, self.n_features_in_
         if rank > 0 and whitening.starved(str(self.variant), linalg.distinct_rows(x, dim + 2), rank):
-            warnings.warn(whitening.too_few(rank, dim), stacklevel=2)
+            warnings.warn(whitening.too_few(str(self.variant), rank, dim), stacklevel=2)
         return self
 
     @available_if(lambda self: _of_moments(self.variant))

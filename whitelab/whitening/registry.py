@@ -357,12 +357,18 @@ def starving(spec: str, different: int) -> int | None:
     return different - 1 if whitens(spec) else None
 
 
-def too_few(rank: int, dim: int) -> str:
+def too_few(spec: str, rank: int, dim: int) -> str:
     """What it means that a map of this rank is `starved`, and what to do about it."""
     return (
         f"{spaced(rank + 1)} different vectors span only {rank} of {dim} dimensions. Whitened along all of these they "
-        "are equally far apart, whatever the texts say. Keep fewer dimensions (k), or fit on more text."
+        f"are equally far apart, whatever the texts say. {starved_remedy(spec)}"
     )
+
+
+def starved_remedy(*specs: str) -> str:
+    """What to do about maps that are `starved`: a smaller k helps where one of them takes one."""
+    fewer = any(variant(spec).takes_k for spec in specs)
+    return "Keep fewer dimensions (k), or fit on more text." if fewer else "Fit on more text."
 
 
 def needs_rows(spec: str) -> bool:

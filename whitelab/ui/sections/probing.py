@@ -164,7 +164,7 @@ def accuracies(scores: Sequence[ProbeScore]) -> None:
         ),
     )
     if white.starved:
-        st.warning(too_few(white.rank, white.dim), icon=":material/warning:")
+        st.warning(too_few(white.setting.whitening, white.rank, white.dim), icon=":material/warning:")
 
 
 def verdict(name: str, gap: float, above: float, p: float, gained: int, lost: int) -> str:

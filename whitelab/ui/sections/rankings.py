@@ -146,7 +146,7 @@ def standings(results: Sequence[Retrieval], comparison: Comparison) -> None:
         st.caption(f"Note: {few}.")
     made = results[-1].protocol
     if results[-1].starved:
-        st.warning(too_few(made.rank, made.dim), icon=":material/warning:")
+        st.warning(too_few(made.setting.whitening, made.rank, made.dim), icon=":material/warning:")
 
 
 def lost(results: Sequence[Retrieval], comparison: Comparison) -> bool:

@@ -26,7 +26,7 @@ from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.variants import LABELS
-from whitelab.whitening import Map, RowMap, affine, export, of_rows
+from whitelab.whitening import Map, RowMap, affine, export, of_rows, starved_remedy
 from whitelab.whitening.export import check_graph_pooling, to_onnx
 
 ASKED = "asked-model"  # session_state: the key of the model folder this visitor asked for
@@ -76,7 +76,7 @@ def _introduced(parcel: Parcel, why: str = "") -> bool:
     elif fitted.starved:
         st.warning(
             "This map sets the very texts it was fitted on equally far apart, and was fitted on too few to say "
-            "anything of others: keep fewer dimensions, or fit on more text, before you ship it.",
+            f"anything of others. {starved_remedy(setting.whitening)} Do so before you ship it.",
             icon=":material/warning:",
         )
     return fitted.rank > 0

@@ -51,7 +51,7 @@ def draw(chosen: Workspace | None) -> None:
     st.caption("They are computed when you ask, with the model and the data of the bar.")
     opened = _embedded(chosen)
     if opened and starved("pca", opened.space.n_sentences, opened.space.span):
-        st.warning(too_few(opened.space.span, opened.space.dim), icon=":material/warning:")
+        st.warning(too_few("pca", opened.space.span, opened.space.dim), icon=":material/warning:")
     for lesson in LESSONS.values():
         with st.expander(f"{lesson.number}. {lesson.title} · {lesson.minutes} minutes"):
             st.markdown(f"**What learners expect.** {lesson.misconception}")

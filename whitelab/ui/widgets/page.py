@@ -69,7 +69,7 @@ def open_page(
     if intervals and (few := few_note(opened.space.n_pairs, "pairs")):
         st.caption(f"Note: {few}.")
     if of_pairs and (found := number_of(opened.space, chosen.setting)).starved:
-        st.warning(too_few(found.rank, opened.space.dim), icon=":material/warning:")
+        st.warning(too_few(chosen.setting.whitening, found.rank, opened.space.dim), icon=":material/warning:")
     raw = number_of(opened.space, chosen.compared.raw)
     backwards = reversed_note(raw.by_pairs, raw.pairs)
     said = (

@@ -2,6 +2,7 @@
 
 from whitelab.base.wording import capitalised
 from whitelab.scoring.paired import VERDICTS, Standing
+from whitelab.whitening import starved_remedy
 
 ICONS = {
     "gain": ":material/trending_up:",
@@ -116,8 +117,8 @@ def fitting(task: Standing, cross: Standing, apart: Standing, label: str, raw: S
         return f"{scores} Nothing is gained by fitting to the test sentences."
     if apart.verdict == "starved":
         return (
-            f"{scores} With as many directions as sentences a map sets all of them equally far apart: keep fewer "
-            "dimensions before this is read."
+            f"{scores} With as many directions as sentences a map sets all of them equally far apart, so this is not "
+            f"to be read. {starved_remedy(task.score.setting.whitening)}"
         )
     if apart.verdict == "loss":
         return f"{scores} Fitting to the test sentences costs {-part:.2f} points here {within}."
