@@ -1,5 +1,6 @@
 """`--fit`: every scope, in every analysis."""
 
+import shutil
 from dataclasses import fields
 
 import pytest
@@ -62,7 +63,7 @@ def test_whatever_fits_a_map_says_where_so_few_texts_are_no_ground_for_it(run, m
         assert status == 0 or "Spearman is not defined" in err, (command, err)
 
 
-def test_whatever_fits_on_a_corpus_says_that_its_texts_have_changed_since(run, model, place, tmp_path):
+def test_whatever_fits_on_a_corpus_or_searches_it_says_that_its_texts_have_changed_since(run, model, place, tmp_path):
     text, folder = tmp_path / "text.txt", tmp_path / "out"
     text.write_text("".join(f"a man number {i} plays\n" for i in range(30)))
     assert run("corpus", "embed", "--text", text, "--out", folder, *model[:2], "--layers", "1")[0] == 0
@@ -73,10 +74,16 @@ def test_whatever_fits_on_a_corpus_says_that_its_texts_have_changed_since(run, m
         for command in (
             ("corpus", "fit", folder),
             ("corpus", "apply", folder, "--out", tmp_path / "applied"),
+            ("corpus", "index", tmp_path / "applied", "--out", tmp_path / "index"),
+            ("corpus", "search", tmp_path / "applied", "--query", "a man plays"),
+            ("corpus", "search", tmp_path / "index", "--query", "a man plays"),
             ("score", *pairs, "--fit", f"corpus:{folder}"),
         ):
             status, _, err = run(*command)
             assert (status, "of its text came, went or were written again" in err) == (0, changed), (command, err)
+    shutil.rmtree(folder)
+    status, _, err = run("corpus", "search", tmp_path / "index", "--query", "a man plays")
+    assert (status, "written again" in err) == (0, False), err
 
 
 def test_every_measure_of_a_drift_is_explained(run, model, place, tmp_path):

@@ -1,6 +1,7 @@
 """`corpus`: text of any size into vectors, chunk by chunk, a map fitted on all of it, and an index to search."""
 
 import argparse
+import contextlib
 from pathlib import Path
 
 from whitelab.cli.options import bin_option, device_option, dtype_option, json_option, layers_option, variant_options
@@ -271,10 +272,21 @@ def _say_if_made_otherwise(record: dict, corpus) -> None:
         note(FORMATS["npz"].prompts_note(record))
 
 
+def _say_if_corpus_changed(folder: str) -> None:
+    """`say_if_changed` of the corpus that an applied folder, or an index, was made of, where that is still there."""
+    from whitelab.corpus.applying import read_applied
+    from whitelab.datasets.layouts import existing_path
+    from whitelab.datasets.pairs import DataError
+
+    with contextlib.suppress(DataError):
+        say_if_changed(read_applied(existing_path(folder))["corpus"])
+
+
 def _index(args):
     from whitelab.corpus.indexing import build_index
 
     found = build_index(args.folder, args.out, args.kind, args.lists, args.bytes, args.probes)
+    _say_if_corpus_changed(args.folder)
     few = {name: "too few rows to measure it" for name, value in found.items() if value is None}
     return found, _told(found | few)
 
@@ -283,6 +295,7 @@ def _search(args):
     from whitelab.corpus.searching import search_corpus
 
     found = search_corpus(args.folder, args.query, args.top, args.workers, args.allow_bin)
+    _say_if_corpus_changed(args.folder)
     if all(not hit.text for hits in found for hit in hits):
         note("no texts: the folder that `corpus embed` wrote is not where it was; an index made beside it keeps them")
     lines = []
