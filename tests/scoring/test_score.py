@@ -137,6 +137,28 @@ for f in of_a_space:
         said(f, **{name: given[name] for name in needed(f)})
 """
 
+OTHER_THINGS = """
+import torch
+from whitelab.encoding.embeddings import LayerEmbeddings, Origin
+from whitelab.retrieval import coded_search, embedded, relevance
+from whitelab.scoring.paired import doubt
+from whitelab.statistics.correlation import Judged
+
+rows = torch.zeros(1, dtype=torch.int64)
+space = LayerEmbeddings(torch.zeros(1, 1, 2), rows, rows, torch.ones(1), rows, ("",), Origin())
+chosen = {"setting": whitelab.Setting(), "settings": [whitelab.Setting()], "query": 0}
+others = {coded_search.coded_searches, embedded.with_judgements, relevance.hits, relevance.against, doubt}
+for other in ([1.0], ["x"]):
+    for f in others | {f for f in exported if ".retrieval." in f.__module__ or f is whitelab.paired}:
+        said(f, **dict.fromkeys(needed(f), other) | {name: chosen[name] for name in needed(f) & {*chosen}})
+    said(whitelab.paired, space=space, scores=other)
+    said(doubt, space=space, score=other, baseline=other)
+    said(whitelab.frontier, space=space, settings=chosen["settings"], codes=other)
+    said(coded_search.coded_searches, space=space, setting=chosen["setting"], codes=other)
+    said(whitelab.search_costs, space=space, setting=chosen["setting"], plan=other)
+    said(embedded.with_judgements, values=space.values, data=other)
+"""
+
 
 def test_text_that_names_a_setting_is_none():
     said = run_python(DOORS + TEXT_FOR_A_SETTING).stdout.splitlines()  # here signatures are checked before it can speak
@@ -153,6 +175,15 @@ def test_pairs_that_are_not_embedded_are_no_space():
     assert {"score", "k_curve", "layer_gains", "fit_sizes"} <= {line.split()[0] for line in said}
     for line in said:
         assert re.fullmatch(rf"\w+ TypeError {re.escape(must)}", line), line
+
+
+def test_other_things_than_spaces_scores_and_codes_are_refused_by_the_name_of_the_argument():
+    said = run_python(DOORS + OTHER_THINGS).stdout.splitlines()
+    names = {"embed_retrieval", "retrieve", "search_costs", "calibrate_search", "frontier", "hits", "paired", "doubt"}
+    assert names <= {line.split()[0] for line in said}
+    must = r"\w+ TypeError \w+(\[0\])? must be \w+, such as .+ (gives|is), got (list|str|float)"
+    for line in said:
+        assert re.fullmatch(must, line), line
 
 
 @pytest.mark.parametrize(

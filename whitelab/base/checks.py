@@ -50,6 +50,19 @@ def check_is(value, name: str, kind: type, such_as: str):
     return value
 
 
+def check_several(values, name: str, kind: type, such_as: str, least: int = 1) -> tuple:
+    """Return `values`, `least` or more, each of a `kind`, as a tuple.
+
+    Raises TypeError for one alone and as `check_is`, ValueError for fewer.
+    """
+    if isinstance(values, (str, kind)) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be a sequence of {kind.__name__}, got {type(values).__name__}")
+    found = tuple(check_is(value, f"{name}[{place}]", kind, such_as) for place, value in enumerate(values))
+    if len(found) < least:
+        raise ValueError(f"{name} must hold at least {least} {kind.__name__}, got {len(found)}")
+    return found
+
+
 def check_layers(layers: Iterable[int], count: int) -> tuple[int, ...]:
     """Return distinct layer numbers in ascending order, each within `0..count - 1`."""
     if isinstance(layers, str) or not isinstance(layers, Iterable):

@@ -16,7 +16,7 @@ from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.base.wording import spaced
 from whitelab.retrieval import ranking
-from whitelab.retrieval.embedded import RetrievalSpace
+from whitelab.retrieval.embedded import RetrievalSpace, check_retrieval_space
 from whitelab.retrieval.relevance import RetrievalProtocol, protocol_of
 from whitelab.scoring.calibration import RATE, Threshold, check_rate
 from whitelab.scoring.fit_scopes import Fitted, fit_scope
@@ -80,7 +80,7 @@ def calibrate_search(
     outside 0 to 1.
     """
     check_is_setting(setting)
-    grade = float(space.relevant.grade.min()) if grade is None else grade
+    grade = float(check_retrieval_space(space).relevant.grade.min()) if grade is None else grade
     rate, grade = check_rate(rate, grade)
     resamples, seed = check_draws(resamples, seed)
     setting = space.on(setting)

@@ -10,8 +10,8 @@ from whitelab.base.machine import processor
 from whitelab.base.progress import Progress, silent
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.retrieval import search_cost
-from whitelab.retrieval.compression import TRAINED, Code, Coder
-from whitelab.retrieval.search_cost import MAX_BYTES, SearchPlan, Steps, filled_corpus, steps_of, unit_rows
+from whitelab.retrieval.compression import TRAINED, Code, Coder, check_codes
+from whitelab.retrieval.search_cost import MAX_BYTES, SearchPlan, Steps, filled_corpus, planned, steps_of, unit_rows
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting, check_is_setting
 
@@ -58,10 +58,13 @@ class CodedSearches:
 
 
 def check_searched(setting: Setting, codes: Sequence[Code]) -> None:
-    """Raise ValueError for the fit scope `cross`, and for a code that no index of faiss searches."""
+    """Raise ValueError for the fit scope `cross`, and for a code that no index of faiss searches.
+
+    Raises TypeError for what is no Setting and no Code.
+    """
     if check_is_setting(setting).fit == "cross":
         raise ValueError("fit='cross' fits 2 maps, and an index holds the vectors of one")
-    if any(code.quantizer == "binary" for code in codes):
+    if any(code.quantizer == "binary" for code in check_codes(codes)):
         raise ValueError("codes must not hold binary: faiss has no index that compares numbers with signs; use hamming")
 
 
@@ -83,7 +86,7 @@ def coded_searches(
     import faiss
 
     check_searched(setting, codes)
-    plan = replace(plan or SearchPlan(), ks=(1,)).on(space)
+    plan = replace(planned(plan), ks=(1,)).on(space)
     fitted = fit_scope(space, setting)
     (whitener,) = fitted.whiteners
     whitener, moments = replace(whitener, matrix=whitener.dense), space.moments(fitted.setting.layers)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from whitelab.base.checks import check_choice
+from whitelab.base.checks import check_choice, check_several
 from whitelab.base.installation import need
 from whitelab.base.lazy import cached_property
 
@@ -128,6 +128,11 @@ class Code:
     def columns(self, columns: int) -> int:
         """The columns that are cut: those there are, filled up with zeros for a product quantiser."""
         return -(-columns // self.of.group) * self.of.group
+
+
+def check_codes(codes) -> tuple[Code, ...]:
+    """Return `codes` as a tuple. Raises TypeError for one alone, and for text that names one."""
+    return check_several(codes, "codes", Code, "Code.parse('pq4+opq') gives", least=0)
 
 
 CODES = tuple(

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from whitelab.base.checks import check_is
 from whitelab.base.lazy import cached_property
 from whitelab.base.progress import Progress, silent
 from whitelab.datasets import RetrievalSet
@@ -85,6 +86,16 @@ class RetrievalSpace:
         return torch.from_numpy(getattr(self.data, name)[self.data.grade > 0])
 
 
+def check_retrieval_space(space) -> RetrievalSpace:
+    """Return `space` if it is one. Raises TypeError for all else, such as a set that is not embedded."""
+    return check_is(space, "space", RetrievalSpace, "embed_retrieval(encoder, data) gives")
+
+
+def check_data(data) -> RetrievalSet:
+    """Return `data` if it is a retrieval set. Raises TypeError for all else, such as the name that one is read by."""
+    return check_is(data, "data", RetrievalSet, "load_retrieval() gives")
+
+
 def check_setting(setting: Setting) -> Setting:
     """Return `setting` where it has a meaning for queries; ValueError for a scope of pairs, and for an aggregate."""
     check_is_setting(setting)
@@ -104,17 +115,18 @@ def embed_retrieval(
     store: Store | None = None,
     progress: Progress = silent,
 ) -> tuple[RetrievalSpace, EmbedReport]:
-    """Embed every unique document and query once, in all layers. Raises as `embed`.
+    """Embed every unique document and query once, in all layers. Raises as `embed`, and TypeError for another `data`.
 
     The set's prompts are put before them. The encoder says where texts are cut: see `for_documents`.
     """
-    values, report = embed(encoder, data.sentences, pooling, store=store, progress=progress)
+    values, report = embed(encoder, check_data(data).sentences, pooling, store=store, progress=progress)
     truncated = int(np.isin(data.document_rows, report.cut).sum())
     return with_judgements(values, data, origin_of(encoder, data, pooling), truncated), report
 
 
 def for_documents(encoder: Encoder) -> Encoder:
     """The encoder reading `DOCUMENT_TOKENS` tokens of a text, or as many as it can where that is less."""
+    check_is(encoder, "encoder", Encoder, "load_encoder('bundled') gives")
     return encoder.cut_to(min(DOCUMENT_TOKENS, encoder.limit))
 
 
@@ -123,8 +135,10 @@ def with_judgements(
 ) -> RetrievalSpace:
     """`values`, whose rows are `data.sentences`, with documents, queries and judgements.
 
-    Raises ValueError for another number of rows.
+    Raises ValueError for another number of rows, TypeError for what is no tensor or no retrieval set.
     """
+    check_is(values, "values", Tensor, "embed(encoder, data.sentences) gives")
+    check_data(data)
     if values.shape[1] != len(data.sentences):
         raise ValueError(f"values must have s={len(data.sentences)} rows, got {values.shape[1]}")
     documents, queries = torch.from_numpy(data.document_rows), torch.from_numpy(data.query_rows)

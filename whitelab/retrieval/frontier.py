@@ -12,8 +12,8 @@ from whitelab.base.checks import check_choice, check_int
 from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.base.wording import spaced
-from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
-from whitelab.retrieval.compression import CODES, TRAINED, Code, Coder
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, check_space
+from whitelab.retrieval.compression import CODES, TRAINED, Code, Coder, check_codes
 from whitelab.retrieval.embedded import FITS, RetrievalSpace
 from whitelab.retrieval.metrics import METRICS, measured
 from whitelab.retrieval.relevance import RetrievalProtocol, protocol_of
@@ -133,12 +133,14 @@ def frontier(
     """
     check_int(seed, "seed", 0)
     check_choice(metric, "metric", METRICS)
-    settings = tuple(dict.fromkeys(check_settings(settings)))
+    settings, codes = tuple(dict.fromkeys(check_settings(settings))), check_codes(codes)
+    if not isinstance(space, RetrievalSpace):
+        check_space(space)
     raw = settings[0].with_(whitening="none")
     if len({(one.fit, one.aggregate) for one in settings}) > 1:
         raise ValueError("settings must share one fit scope and one aggregate")
     plain = Code()
-    work = [(one, tuple(codes)) for one in settings if one != raw]
+    work = [(one, codes) for one in settings if one != raw]
     work.insert(0, (raw, tuple(dict.fromkeys((plain, *(codes if raw in settings else ()))))))
     # Codes are made by faiss and NumPy.
     task = _Ranked(space, metric) if isinstance(space, RetrievalSpace) else _Scored(space.to("cpu"), raw.aggregate)

@@ -7,11 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab.base.checks import check_choice, check_int
+from whitelab.base.checks import check_choice, check_int, check_several
 from whitelab.base.progress import Progress, silent
 from whitelab.base.wording import layers_in_words, quantity, spaced
 from whitelab.retrieval import ranking
-from whitelab.retrieval.embedded import FITS, RetrievalSpace
+from whitelab.retrieval.embedded import FITS, RetrievalSpace, check_retrieval_space
 from whitelab.retrieval.metrics import METRICS, measured
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.paired import RESAMPLES, judged, unless_starved
@@ -114,9 +114,10 @@ class Retrieval:
 def retrieve(space: RetrievalSpace, setting: Setting) -> Retrieval:
     """Rank all documents for every query by cosine under a setting, and measure the ranking.
 
-    Raises ValueError as `RetrievalSpace.on`, for a `k` out of range, and for text to fit on that is not carried.
+    Raises ValueError as `RetrievalSpace.on`, for a `k` out of range, and for text to fit on that is not carried, and
+    TypeError for a space that is no RetrievalSpace.
     """
-    fitted = fit_scope(space.space, space.on(setting))
+    fitted = fit_scope(check_retrieval_space(space).space, space.on(setting))
     values = measured(ranking.ranks_under(space, fitted)[:, None], space.relevant)[..., 0]
     return Retrieval(values, protocol_of(space, fitted.setting, fitted.count, fitted.rank), fitted.starved)
 
@@ -135,7 +136,7 @@ def hits(space: RetrievalSpace, setting: Setting, query: int, count: int = 10) -
 
     Raises ValueError as `retrieve`, and for a query that is not there.
     """
-    check_int(query, "query", 0, len(space.queries) - 1, "q-1")
+    check_int(query, "query", 0, len(check_retrieval_space(space).queries) - 1, "q-1")
     check_int(count, "count", 1)
     (cosines,) = ranking.cosines(space, fit_scope(space.space, space.on(setting)), slice(query, query + 1))
     own = space.data.query == query
@@ -193,7 +194,7 @@ def retrieval_curve(space: RetrievalSpace, setting: Setting, progress: Progress 
     ValueError as `retrieve`, where k has no meaning, and where no direction is left. `progress(done, total)` counts
     queries and may raise to cancel.
     """
-    setting = space.on(check_is_setting(setting).with_(k=None))
+    setting = check_retrieval_space(space).on(check_is_setting(setting).with_(k=None))
     basis, z = ranking.directions(space, setting)
     if not basis.kept(1):
         raise ValueError(f"layers={list(setting.layers)} give every text the same vector, so there is nothing to rank")
@@ -242,8 +243,10 @@ def against(
 ) -> tuple[RetrievalStanding, ...]:
     """Every result against `results[baseline]` on the same queries, which are resampled for all of them together.
 
-    Raises ValueError for a `baseline` that is not there, and for results of different queries.
+    Raises ValueError for a `baseline` that is not there, for results of different queries and for none, TypeError for
+    what is no Retrieval.
     """
+    check_several(results, "results", Retrieval, "retrieve(space, setting) gives")
     check_int(baseline, "baseline", 0, len(results) - 1, "len(results)-1")
     sizes = {one.per_query.shape[1] for one in results}
     if len(sizes) > 1:

@@ -13,11 +13,11 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from whitelab import whitening
-from whitelab.base.checks import check_int
+from whitelab.base.checks import check_int, check_is
 from whitelab.base.installation import need
 from whitelab.base.machine import processor
 from whitelab.base.progress import Progress, silent
-from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.encoding.embeddings import LayerEmbeddings, check_space
 from whitelab.scoring.fit_scopes import folds
 from whitelab.scoring.setting import Setting, check_is_setting
 from whitelab.statistics.moments import Moments
@@ -49,9 +49,10 @@ class SearchPlan:
     def on(self, space: LayerEmbeddings) -> "SearchPlan":
         """The plan with its `ks`, ascending, d among them.
 
-        Raises ValueError as `check`, for a k that does not exist, and for a corpus that needs more than MAX_BYTES.
+        Raises ValueError as `check`, for a k that does not exist, and for a corpus that needs more than MAX_BYTES,
+        TypeError as `check_space`.
         """
-        self.check(space.n_sentences)
+        self.check(check_space(space).n_sentences)
         ks = default_ks(space.dim) if self.ks is None else self.ks
         ks = tuple(sorted({check_int(k, "k", 1, space.dim, "d") for k in ks} | {space.dim}))
         needed = bytes_needed(space.dim, self.corpus, ks)
@@ -140,6 +141,11 @@ def bytes_needed(dim: int, corpus: int, ks: Iterable[int]) -> int:
     return corpus * FLOAT_BYTES * (sum(ks) + dim)
 
 
+def planned(plan: SearchPlan | None) -> SearchPlan:
+    """The plan, or the usual one where there is none. Raises TypeError for all else."""
+    return SearchPlan() if plan is None else check_is(plan, "plan", SearchPlan, "SearchPlan(corpus=100_000) is")
+
+
 def search_costs(
     space: LayerEmbeddings, setting: Setting, plan: SearchPlan | None = None, progress: Progress = silent
 ) -> SearchCosts:
@@ -157,7 +163,7 @@ def search_costs(
     `cross`, which has two maps, as `SearchPlan.on`, and
     MissingLibraryError where faiss is not installed. `progress(done, total)` may raise to cancel.
     """
-    setting, plan = check_is_setting(setting).with_(k=None).on(space), (plan or SearchPlan()).on(space)
+    setting, plan = check_is_setting(setting).with_(k=None).on(space), planned(plan).on(space)
     whitening.check_same_weights(setting.whitening)
     fold, *others = folds(space, setting.fit)
     if others:

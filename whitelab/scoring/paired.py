@@ -9,9 +9,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab import whitening
-from whitelab.base.checks import check_int
+from whitelab.base.checks import check_int, check_is, check_several
 from whitelab.base.progress import Progress, silent
-from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.encoding.embeddings import LayerEmbeddings, check_space
 from whitelab.scoring.fit_scopes import fitted_vectors
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Protocol
@@ -26,6 +26,7 @@ from whitelab.statistics.significance import (
 )
 
 LEVEL = 0.05  # p below it, in every test there is, makes a difference real
+_GIVES = "score(space, setting) gives"
 RESAMPLES = 1000
 _ROUNDING = 1e-6  # by which cosines that must be equal may differ
 
@@ -96,9 +97,12 @@ def paired(
     """Resample `scores`, all of the pairs of `space`, together: one bootstrap, so every difference is a paired one.
 
     Scores that must be equal (`whitening.cosine_class`) share a row of it: their difference is 0, not its rounding.
-    Raises ValueError for scores that are aggregated differently.
+    Raises ValueError for scores that are aggregated differently and for none, TypeError as `check_space` and for what
+    is no Score.
     """
-    how = scores[0].setting.aggregate
+    if not isinstance(space, Judged):
+        check_space(space)
+    how = check_several(scores, "scores", Score, _GIVES)[0].setting.aggregate
     if any(one.setting.aggregate != how for one in scores):
         raise ValueError(f"scores must share one aggregate, got {', '.join(one.setting.aggregate for one in scores)}")
     firsts: list[Score] = []  # of every row
@@ -137,6 +141,9 @@ def doubt(space: LayerEmbeddings, score: Score, baseline: Score) -> Doubt | None
     tells of none where subsets are averaged, where there are fewer than 4 pairs, and where both rank all pairs alike.
     None where a score is not defined.
     """
+    check_space(space)
+    check_is(score, "score", Score, _GIVES)
+    check_is(baseline, "baseline", Score, _GIVES)
     if score.spearman is None or baseline.spearman is None:
         return None
     spec = score.setting.whitening
