@@ -129,6 +129,20 @@ def test_without_gold_there_is_a_scale_and_nothing_else(space):
     assert found.random.pairs > 0
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"rate": 1.0}, "rate=1.0 must lie between 0 and 1"),
+        ({"cut": math.inf}, "cut=inf must be a number"),
+        ({"seed": -1}, "seed=-1 must be a whole number of at least 0"),
+    ],
+)
+def test_wrong_options_are_refused_with_and_without_gold_that_differs(space, wrong, message):
+    for given in (space, replace(space, gold=torch.ones_like(space.gold))):
+        with pytest.raises(ValueError, match=message):
+            calibrate(given, Setting.parse("L1:pca"), **wrong)
+
+
 @pytest.mark.parametrize("text", ["L1:pca", "L1:zca fit=cross"])
 def test_a_map_that_keeps_no_direction_has_no_scale(space, text):
     level = replace(space, values=torch.ones_like(space.values))

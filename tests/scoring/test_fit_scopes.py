@@ -60,6 +60,8 @@ def test_the_halves_share_no_sentence_and_are_of_equal_size(sparse):
     assert abs(int(late.sum()) - int((~late).sum())) <= 20
     assert torch.equal(late, halves(sparse))
     assert not torch.equal(late, halves(sparse, seed=1))
+    with pytest.raises(ValueError, match="seed=-1 must be a whole number of at least 0"):
+        halves(sparse, seed=-1)
 
 
 def test_a_random_halving_of_pairs_would_share_sentences(sparse):

@@ -87,3 +87,5 @@ def test_wrong_input_is_refused():
         RandomCosines.of(np.zeros(3))
     with pytest.raises(ValueError, match="percentile=101.0 must lie between 0 and 100"):
         RandomCosines.of(rows()).cosine(101.0)
+    with pytest.raises(ValueError, match="seed=-1 must be a whole number of at least 0"):
+        RandomCosines.of(rows(), seed=-1)

@@ -37,6 +37,12 @@ def test_a_sample_of_more_sentences_than_there_are_is_refused(space):
         sentence_scores(space, [Setting.parse("L1:pca")], [61])
 
 
+def test_a_sample_of_a_negative_seed_is_refused(space):
+    for sampled in (lambda: sample_counts(space, 9, -1), lambda: next(fit_sizes(space, [Setting()], [9], -1))):
+        with pytest.raises(ValueError, match="seed=-1 must be a whole number of at least 0"):
+            sampled()
+
+
 def unique(n=88, d=6):
     """Pairs in which no sentence comes twice, on vectors a little correlated with their gold."""
     space = make_space(n=n, d=d, layers=2, sizes=(n // 2,))

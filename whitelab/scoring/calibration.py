@@ -8,13 +8,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from whitelab.base.checks import check_int
 from whitelab.base.records import without_nan
 from whitelab.base.wording import spaced
-from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.encoding.embeddings import LayerEmbeddings, check_space
 from whitelab.scoring.fit_scopes import Fitted, fit_scope, halves
 from whitelab.scoring.paired import RESAMPLES
 from whitelab.scoring.score import Score
-from whitelab.scoring.setting import Protocol, Setting
+from whitelab.scoring.setting import Protocol, Setting, check_is_setting
 from whitelab.statistics.random_cosines import RandomCosines
 from whitelab.statistics.significance import bootstrap_means, check_draws
 
@@ -124,14 +125,18 @@ def calibrate(
 
     `cut` is the gold score from which pairs count as alike (None: the middle of the gold scores there are), `rate`
     the share of the others that may be taken for alike. Under `cross` random pairs lie within a half, under the map
-    of the other. Raises ValueError as `fit_scope`, for a rate outside 0 to 1, for a task of one sentence, and for a map
-    that keeps no direction.
+    of the other. Raises ValueError as `fit_scope`, for a rate outside 0 to 1, a cut that is no number, a negative seed,
+    for a task of one sentence, and for a map that keeps no direction.
     """
+    check_is_setting(setting)
+    gold = check_space(space).gold.cpu()
+    rate, cut = check_rate(rate, gold_middle(gold) if cut is None else cut)
+    check_int(seed, "seed", 0)
     fitted = fit_scope(space, setting)
-    cosines, gold, known = fitted.cosines().cpu(), space.gold.cpu(), None
+    cosines, known = fitted.cosines().cpu(), None
     ceiling = scale = None
     if bool((gold != gold[0]).any()):
-        known = threshold(cosines, gold, gold_middle(gold) if cut is None else cut, rate, seed=seed)
+        known = threshold(cosines, gold, cut, rate, seed=seed)
         ceiling = float(cosines[gold >= gold.quantile(MOST_ALIKE)].quantile(0.5))
         scale = gold_scale(space, cosines, seed)
     protocol = Protocol(fitted.setting, space.origin)
@@ -214,7 +219,11 @@ def check_rate(rate: float, cut: float) -> tuple[float, float]:
 
 
 def gold_scale(space: LayerEmbeddings, cosines: Float[Tensor, "p"], seed: int = 0) -> GoldScale:
-    """Isotonic regression of gold on the cosine (scikit-learn), its error from halves without a common sentence."""
+    """Isotonic regression of gold on the cosine (scikit-learn), its error from halves without a common sentence.
+
+    Raises ValueError for a negative seed.
+    """
+    check_int(seed, "seed", 0)
     x, y = cosines.numpy(), space.gold.cpu().numpy().astype(np.float64)
     whole = _isotonic(x, y)
     knots = whole.X_thresholds_.copy(), whole.y_thresholds_.copy()

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from whitelab import whitening
-from whitelab.base.checks import check_matrix
+from whitelab.base.checks import check_int, check_matrix
 from whitelab.base.lazy import cached_property
 from whitelab.base.progress import Progress, part_of, silent
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows, NotMeasuredError, check_space
@@ -108,7 +108,7 @@ def halves(space: LayerEmbeddings, seed: int = 0) -> Bool[Tensor, "p"]:
             "needs none"
         )
     dealt, filled = {}, [0, 0]
-    for i in np.random.default_rng(seed).permutation(len(names)):
+    for i in np.random.default_rng(check_int(seed, "seed", 0)).permutation(len(names)):
         side = int(filled[1] < filled[0])
         dealt[names[i]] = side
         filled[side] += sizes[i]

@@ -47,7 +47,8 @@ class RandomCosines:
         """Of the rows of `x [n, d]`, each counted once; of several tables the pairs within each.
 
         Up to `all_pairs` pairs all of them; otherwise `sampled`, drawn with replacement by `seed`, of each table its
-        share. Raises ValueError for shapes and numbers as `check_matrix`, and where there is no pair at all.
+        share. Raises ValueError for shapes and numbers as `check_matrix`, for a negative seed, and where there is
+        no pair at all.
         """
         check_int(sampled, "sampled", 1)
         units = [normalize(check_matrix(x)) for x in groups]
@@ -56,7 +57,7 @@ class RandomCosines:
         if not total:
             raise ValueError("x must hold at least two rows, or there are no pairs")
         exact = total <= all_pairs
-        counts, generator = np.zeros(BINS), torch.Generator().manual_seed(seed)
+        counts, generator = np.zeros(BINS), torch.Generator().manual_seed(check_int(seed, "seed", 0))
         for unit, size in zip(units, sizes, strict=True):
             parts = _all(unit) if exact else _drawn(unit, round(sampled * size / total), generator)
             for part in parts:

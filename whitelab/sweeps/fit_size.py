@@ -40,14 +40,18 @@ class FitSize:
 
 
 def sample_counts(rows: LayerEmbeddings | LayerRows, sentences: int, seed: int = 0) -> Float[Tensor, "n"]:
-    """1 for each of `sentences` unique sentences drawn at random, 0 for the others; a larger sample holds a smaller."""
+    """1 for each of `sentences` unique sentences drawn at random, 0 for the others; a larger sample holds a smaller.
+
+    Raises ValueError for more sentences than there are, and for a negative seed.
+    """
     here = rows.counts.device
     return _drawn(torch.arange(rows.n_sentences, device=here), rows.n_sentences, sentences, seed)
 
 
 def _drawn(among: Int[Tensor, "m"], n: int, sentences: int, seed: int) -> Float[Tensor, "n"]:
     check_int(sentences, "sentences", 1, len(among), "n")
-    order = torch.randperm(len(among), generator=torch.Generator().manual_seed(seed)).to(among.device)
+    generator = torch.Generator().manual_seed(check_int(seed, "seed", 0))
+    order = torch.randperm(len(among), generator=generator).to(among.device)
     counts = torch.zeros(n, dtype=torch.float64, device=among.device)
     counts[among[order[:sentences]]] = 1.0
     return counts
@@ -96,7 +100,8 @@ def fit_sizes(
     All settings see the same samples of the fit scope they share, in which each sentence counts once, and a larger
     sample holds a smaller. Near n = d the smallest variances are estimated far too small, and full whitening blows
     them up: the dip that shrinkage fills. `fit="cross"` is `task`: cross-fitted scores stand beside it. Raises
-    ValueError for sizes that the scope does not have, for settings of several scopes, and for a corpus.
+    ValueError for sizes that the scope does not have, for settings of several scopes, for a negative seed, and for a
+    corpus.
     """
     settings = check_settings(settings)
     settings = [setting.with_(fit="task") if setting.fit == "cross" else setting for setting in settings]
