@@ -261,6 +261,23 @@ def test_an_index_that_is_not_whole_says_how_to_make_it_again(corpus, tmp_path):
         search_corpus(folder, ["a"])
 
 
+def test_texts_of_a_corpus_that_are_not_whole_are_named_where_it_is_searched(corpus, tmp_path):
+    folder = shutil.copytree(corpus[0], tmp_path / "out")
+    apply_map(folder, tmp_path / "applied", *fit_corpus(folder, "pca", 6))
+    path = folder / "texts" / f"{read_applied(tmp_path / 'applied')['texts'][0]}.parquet"
+    whole, table = path.read_bytes(), pq.read_table(path)
+    for damage in (b"", whole[:-300], table.slice(0, 1), table.drop_columns("id")):
+        path.write_bytes(damage) if isinstance(damage, bytes) else pq.write_table(damage, path)
+        for step in (
+            lambda: search_corpus(tmp_path / "applied", [SENTENCES[30]], 400),
+            lambda: build_index(tmp_path / "applied", tmp_path / "index"),
+        ):
+            with pytest.raises(DataError, match="texts: not whole .*; remove it and run embed again"):
+                step()
+    path.write_bytes(whole)
+    assert search_corpus(tmp_path / "applied", [SENTENCES[30]], 1)[0][0].text == SENTENCES[30]
+
+
 def contents(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 

@@ -137,10 +137,14 @@ def search_index(
 
 
 def named(folder: Path, manifest: dict, rows: Int[np.ndarray, "r"]) -> dict[int, tuple[str, str]]:
-    """Id and text of rows; no text where the embedded corpus is no longer there."""
+    """Id and text of rows; no text where the embedded corpus is no longer there.
+
+    Raises DataError where the files that hold them are not whole.
+    """
     import pyarrow.dataset
 
-    texts = [Path(manifest["corpus"]) / TEXTS / f"{name}.parquet" for name in manifest["texts"]]
+    place = Path(manifest["corpus"]) / TEXTS
+    texts = [place / f"{name}.parquet" for name in manifest["texts"]]
     if "index" in manifest:
         files = [folder / IDS]
     elif all(path.exists() for path in texts):
@@ -149,9 +153,12 @@ def named(folder: Path, manifest: dict, rows: Int[np.ndarray, "r"]) -> dict[int,
         files = [folder / f"{name}.parquet" for name in manifest["chunks"]]
     try:
         table = pyarrow.dataset.dataset(files).take(pyarrow.array(rows))
-    except (OSError, pyarrow.ArrowInvalid, IndexError):
+        ids = table["id"].to_pylist()
+    except (OSError, pyarrow.ArrowException, IndexError, KeyError) as problem:
+        if files is texts:
+            raise DataError(f"{place}: not whole ({problem}); remove it and run embed again") from None
         if "index" in manifest:
             raise not_whole(folder / IDS, manifest) from None
-        raise
+        raise not_whole(folder, manifest, str(problem)) from None
     shown = table["text"].to_pylist() if "text" in table.column_names else [""] * len(rows)
-    return dict(zip(rows.tolist(), zip(table["id"].to_pylist(), shown, strict=True), strict=True))
+    return dict(zip(rows.tolist(), zip(ids, shown, strict=True), strict=True))
