@@ -78,6 +78,15 @@ def test_why_a_model_cannot_be_loaded_is_said_once(run, place, model, compared):
     assert (status, out, err.count("\n"), err.count(words)) == (2, "", 1, 1)
 
 
+def test_why_a_row_has_no_score_is_said_in_the_options_that_were_given(run, document, place, model):
+    argv = ["probe", "--data", place / "labels.tsv", *model, "--model", f"{model[1]},{model[1]}:1", "--settings", "L1"]
+    words = f"--num-layers 2 must not differ from the blocks in model='{model[1]}:1'"
+    status, out, err = run(*argv, "--num-layers", 2)
+    assert (status, out.count(words), err.count(words)) == (0, 1, 1)
+    rows = document(*argv, "--num-layers", 2)["rows"]
+    assert [row.get("reason", "") for row in rows] == ["", words]
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
+from dataclasses import replace
 
 from whitelab.base.progress import Progress
 from whitelab.base.wording import counted
@@ -89,8 +90,8 @@ class RowLog:
         self._said: set[tuple[str, str]] = set()
 
     def take(self, row) -> None:
-        """Take a row and say what there is to say."""
-        self.rows.append(row)
+        """Take a row, its reason in the words of the options, and say what there is to say."""
+        self.rows.append(row := replace(row, reason=in_options(row.reason, _GIVEN.get())))
         if any(not one.reason for one in self.rows):
             for (model, reason), rows in self._reasons().items():
                 if (model, reason) not in self._said:
