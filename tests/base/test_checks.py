@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from processes import run_python
@@ -116,6 +117,16 @@ def test_a_matrix_comes_back_in_a_type_that_can_be_squared(given, wanted):
 def test_an_array_that_runs_backwards_is_a_matrix():
     x = torch.arange(6.0).reshape(3, 2).numpy()
     assert check_batch(x[::-1, ::-1]).tolist() == [[5, 4], [3, 2], [1, 0]]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("check", [check_batch, lambda x: check_weights(x[:, 0], 3)])
+def test_an_array_that_cannot_be_written_to_is_taken_without_a_word_and_not_shared(check):
+    x = np.ones((3, 2))
+    x.flags.writeable = False
+    found = check(x)
+    found.zero_()
+    assert x.min() == 1
 
 
 def test_a_list_of_lists_is_a_matrix():

@@ -86,10 +86,12 @@ def is_whole(value) -> bool:
 def as_tensor(x, name: str = "x") -> Tensor:
     """`x` as a tensor, a list in float64: Python's floats have 64 bits, of which torch would keep 32.
 
-    An array whose rows or columns run backwards is copied, which torch would refuse. Raises TypeError for what holds
-    no numbers, such as text, and for lists of different lengths.
+    An array whose rows or columns run backwards is copied, which torch would refuse, and one that cannot be written to,
+    of which it would warn. Raises TypeError for what holds no numbers, such as text, and for lists of different
+    lengths.
     """
-    if min(getattr(x, "strides", ()), default=0) < 0:
+    locked = not getattr(getattr(x, "flags", None), "writeable", True)
+    if locked or min(getattr(x, "strides", ()), default=0) < 0:
         x = x.copy()
     try:
         return torch.as_tensor(x, dtype=torch.float64 if isinstance(x, (list, tuple)) else None)
@@ -128,7 +130,7 @@ def check_batch(x, name: str = "x", rows: int = 1) -> Tensor:
 
 def check_weights(weights, n: int) -> Tensor:
     """Return non-negative float64 weights `[n]` with a positive sum."""
-    weights = torch.as_tensor(weights, dtype=torch.float64)
+    weights = as_tensor(weights, "weights").to(torch.float64)
     if weights.shape != (n,):
         raise ValueError(f"weights must have the shape [{n}], got {list(weights.shape)}")
     if not torch.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
