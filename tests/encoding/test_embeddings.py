@@ -79,6 +79,20 @@ def test_what_is_no_space_is_refused_where_it_is_made():
     assert said[4:] == ["counts must have the shape [n=5], got [4]"]
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"first": torch.tensor([0, 5])}, "first must hold numbers from 0 to 4, got 5"),
+        ({"second": torch.tensor([-1, 0])}, "second must hold numbers from 0 to 4, got -1"),
+        ({"subset": torch.tensor([0, 1])}, "subset must hold numbers from 0 to 0, got 1"),
+    ],
+)
+def test_rows_and_subsets_that_are_not_there_are_refused_where_a_space_is_made(wrong, message):
+    pairs = dict.fromkeys(("first", "second", "subset"), torch.tensor([0, 0]))
+    with pytest.raises(ValueError, match=message):
+        LayerEmbeddings(torch.zeros(2, 5, 3), gold=torch.ones(2), subset_names=("a",), **pairs | wrong)
+
+
 def test_what_is_kept_of_a_space_goes_with_it_and_comes_back(space):
     before = space.moments((1,)).eigen_all
     carrying = space.with_text("a", rows())

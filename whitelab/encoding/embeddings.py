@@ -222,6 +222,15 @@ def _as_tensors(rows: "LayerRows | LayerEmbeddings", length: str, *names: str) -
             raise ValueError(f"{name} must have the shape [{length}={size}], got {list(getattr(rows, name).shape)}")
 
 
+def _check_numbers(numbers: Int[Tensor, "p"], name: str, count: int) -> None:
+    """Raise ValueError for one outside 0..count - 1. To ask a device would wait for it: numbers come from the CPU."""
+    if not is_on(numbers, "cpu"):
+        return
+    wrong = numbers[(numbers < 0) | (numbers >= count)]
+    if len(wrong):
+        raise ValueError(f"{name} must hold numbers from 0 to {count - 1}, got {int(wrong[0])}")
+
+
 class NotMeasuredError(ValueError):
     """A map is asked for that the moments at hand are not of."""
 
@@ -345,7 +354,8 @@ class LayerEmbeddings(_Layers):
     subset. `counts [n]` says how often each sentence occurs in both columns together. `origin` says where they come
     from, `texts` holds the embedded text, by the name that a setting's `fit` gives it, that maps may be fitted on
     beside the task's own sentences, `words` of a `static:` or `sif:` model the task's tokens and how often each occurs
-    in its unique sentences. Tensors or arrays. Raises as `LayerRows`.
+    in its unique sentences. Tensors or arrays. Raises as `LayerRows`, and ValueError for a row or a subset that is not
+    there.
     """
 
     values: Float[Tensor | np.ndarray, "l n d"]
@@ -360,6 +370,9 @@ class LayerEmbeddings(_Layers):
 
     def __post_init__(self) -> None:
         _as_tensors(self, "p", "first", "second", "gold", "subset")
+        _check_numbers(self.first, "first", self.n_sentences)
+        _check_numbers(self.second, "second", self.n_sentences)
+        _check_numbers(self.subset, "subset", self.n_subsets)
 
     @property
     def n_pairs(self) -> int:
