@@ -170,13 +170,14 @@ def test_a_txt_without_columns_is_refused(tmp_path):
         load(path)
 
 
-def test_parquet_ignores_pandas_index_and_columns_of_lists(tmp_path):
+def test_parquet_ignores_pandas_index_and_says_which_columns_of_lists_it_does_not_read(tmp_path):
     import pandas as pd
 
     frame = pd.DataFrame({"l": ["a", "b", "c"], "r": ["d", "e", "f"], "n": [1, 2, 3], "v": [[1.0], [2.0], [3.0]]})
     frame[frame.n != 2].to_parquet(tmp_path / "a.parquet")
     pairs = load(tmp_path)
     assert (pairs.first, pairs.second, pairs.gold.tolist()) == (("a", "c"), ("d", "f"), [1.0, 3.0])
+    assert "columns of lists are not read with pairs: 'v'" in pairs.notes
 
 
 @pytest.mark.parametrize("content", [b"PAR1 and then nothing of the kind", b"sentence1\tsentence2", b"PAR1PAR1"])

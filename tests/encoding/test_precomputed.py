@@ -109,6 +109,16 @@ def test_every_form_and_format_scores_as_the_space_itself(task, form, pack):
     assert found.has_text is False
 
 
+def test_arrays_whose_names_say_nothing_are_named_where_they_are_left_out(task):
+    own = parts(task)
+    more = {"emb3": own["first"], "number": own["gold"]}
+    notes = read_vectors([npz(own | more)]).pairs.notes
+    assert f"arrays whose names are not known are left out: emb3 [{L}, {P}, {D}] float32" in notes
+    assert not any("not known" in note for note in read_vectors([npz(own)]).pairs.notes)
+    with pytest.raises(DataError, match=r"second is missing; found .*own\.npz: emb3 \[3, 30, 6\] float32"):
+        read_vectors([npz({name: one for name, one in (own | more).items() if name != "second"})])
+
+
 def test_one_file_is_a_list_of_one(task, tmp_path):
     own = npz(parts(task))
     path = tmp_path / own.name

@@ -107,6 +107,8 @@ def find_columns(table: Table, header: bool | None = None) -> Columns:
         notes.append(f"columns recognised by content: {chosen}")
     if guessed:
         notes.append("the first line was taken for column names: " + ", ".join(map(repr, names)))
+    if table.lists:
+        notes.append(f"columns of lists are not read with pairs: {', '.join(map(repr, table.lists[:12]))}")
     return Columns(width=len(names), header=header, notes=tuple(notes), **roles)
 
 

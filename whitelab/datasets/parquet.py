@@ -27,18 +27,18 @@ SECONDS = 60  # of processor time, for the largest upload some two
 MEMORY_GIB = 4  # of addresses, a tenth of which an upload at its limits takes
 PATH_SECONDS, PATH_MEMORY_GIB = 600, 32  # the same for a file of the machine itself, whose rows are not limited
 apart = False  # set by the app: whether files are read apart that are no uploads
-Columns = tuple[list[str], list[list]]  # names, cells
+Columns = tuple[list[str], list[list], list[str]]  # names, cells; names of columns of lists
 
 
 def cells(file: File) -> Columns:
-    """The columns of text and numbers, as Python values; None where a cell is empty.
+    """The columns of text and numbers, as Python values; None where a cell is empty. Those of lists by name alone.
 
     DataError for a file that cannot be read, that holds two such columns of one name, or an upload over the limits.
     """
     if not (apart or isinstance(file, Upload)):
         return _cells(file)
     answer, _ = _read_apart("cells", file)
-    return answer["names"], answer["columns"]
+    return answer["names"], answer["columns"], answer["lists"]
 
 
 def lists(file: File) -> tuple[list[tuple[str, np.ndarray]], bool]:
@@ -62,6 +62,7 @@ def _cells(file: File) -> Columns:
         # Columns of lists or bytes can be large and hold no sentence or score; pandas' index is no data.
         with _opened(file) as parquet:
             wanted = [field.name for field in parquet.schema_arrow if _holds_scalars(pa, field)]
+            nested = [field.name for field in parquet.schema_arrow if _is_list(pa, field.type)]
             if repeated := next((name for name in wanted if wanted.count(name) > 1), None):
                 raise DataError(f"{file}: two columns are named {repeated!r}; rename one")
             check_rows(file, parquet.metadata.num_rows)
@@ -71,7 +72,7 @@ def _cells(file: File) -> Columns:
             table = parquet.read(columns=wanted)
         _check_text(file, table)
     try:
-        return table.column_names, [column.to_pylist() for column in table.columns]
+        return table.column_names, [column.to_pylist() for column in table.columns], nested
     except UnicodeDecodeError as error:
         raise DataError(f"{file}: a text column holds bytes that are not UTF-8 ({error.reason})") from None
 
@@ -229,7 +230,7 @@ def main() -> None:
     arrays = []
     try:
         if asked["what"] == "cells":
-            answer = dict(zip(("names", "columns"), _cells(file), strict=True))
+            answer = dict(zip(("names", "columns", "lists"), _cells(file), strict=True))
         else:
             arrays, others = _lists(file)
             answer = {"names": [name for name, _ in arrays], "others": others}

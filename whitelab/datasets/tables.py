@@ -53,13 +53,14 @@ MARKS = (
 @dataclass(frozen=True)
 class Table:
     """rows: (line counted from 1, cells). names: the columns of a format that has them, else None. top: the line of
-    the first row."""
+    the first row. lists: columns of lists, which hold neither text nor a score."""
 
     path: File
     rows: tuple[tuple[int, tuple], ...]
     problems: tuple[Problem, ...] = ()
     names: tuple[str, ...] | None = None
     top: int = 1
+    lists: tuple[str, ...] = ()
 
 
 def read_table(path: File, delimiter: str | None = None) -> Table:
@@ -70,8 +71,9 @@ def read_table(path: File, delimiter: str | None = None) -> Table:
     """
     suffix = suffix_of(path)
     if delimiter is None and suffix == ".parquet":
-        names, columns = parquet.cells(path)
-        return Table(path, tuple(enumerate(zip(*columns, strict=True), start=1)), names=tuple(names))
+        names, columns, lists = parquet.cells(path)
+        rows = tuple(enumerate(zip(*columns, strict=True), start=1))
+        return Table(path, rows, names=tuple(names), lists=tuple(lists))
     if delimiter is None and suffix.removesuffix(".gz") in JSON_LINES:
         return _json_lines(path)
     if delimiter is None and suffix == ".json":

@@ -102,13 +102,15 @@ def read_vectors(
     files = [files] if isinstance(files, (str, Path, Upload)) else files
     if not files:
         raise DataError(f"vectors: no file was given; {NEEDED}")
-    parts = _parts([one for file in files for one in read_arrays(file)], "values")
+    arrays = [one for file in files for one in read_arrays(file)]
+    parts = _parts(arrays, "values")
+    unknown = [one for one in arrays if len(arrays) > 1 and _role(one) is None]
     if gold is not None:
         parts = _merged(parts, _parts(read_arrays(gold), "gold"))
     bounded = any(isinstance(file, Upload) for file in (*files, gold))
     main = files[0] if isinstance(files[0], Upload) else Path(files[0])
     label = main.name if len(files) == 1 else f"{main.name} and {len(files) - 1} more"
-    return _Task(parts, bounded).build(task or main.stem, label)
+    return _Task(parts, unknown, bounded).build(task or main.stem, label)
 
 
 # ----------------------------------------------------------------------------------------------------- roles
@@ -125,9 +127,14 @@ def _parts(arrays: Iterable[Named], lone: str) -> dict[str, Named]:
         if role is not None:
             found = _merged(found, {role: one})
     if not found:
-        listed = "; ".join(f"{one.name or '(no name)'} {one.found}" for one in arrays[:12])
+        listed = _listed(arrays)
         raise DataError(f"{arrays[0].file if arrays else 'vectors'}: found {listed or 'no arrays'}; needed: {NEEDED}")
     return found
+
+
+def _listed(arrays: Sequence[Named]) -> str:
+    """The arrays with shapes and types, for a message."""
+    return "; ".join(f"{one.name or '(no name)'} {one.found}" for one in arrays[:12])
 
 
 def _merged(parts: dict[str, Named], more: dict[str, Named]) -> dict[str, Named]:
@@ -155,6 +162,7 @@ def _role(one: Named) -> str | None:
 @dataclass(frozen=True, eq=False)
 class _Task:
     parts: dict[str, Named]
+    unknown: list[Named]
     bounded: bool
 
     def build(self, task: str, source: str) -> Vectors:
@@ -175,7 +183,7 @@ class _Task:
             subset=subset,
             subset_names=subset_names,
             source=source,
-            notes=(*notes, *_zero_note(values), *(note for note in said if note)),
+            notes=(*notes, *self._unknown_note(), *_zero_note(values), *(note for note in said if note)),
         )
         rows = {name: row for row, name in enumerate(names)}
         order = np.array([rows[name] for name in pairs.sentences])
@@ -187,11 +195,16 @@ class _Task:
         has_text = "sentences" in self.parts or {"first text", "second text"} <= self.parts.keys()
         return Vectors(name, pairs, space, has_text)
 
+    def _unknown_note(self) -> list[str]:
+        """That vectors whose name says nothing are not read."""
+        vectors = [one for one in self.unknown if one.values.ndim > 1]
+        return [f"arrays whose names are not known are left out: {_listed(vectors)}"] if vectors else []
+
     def _need(self, *roles: str) -> list[Named]:
         """These parts; DataError says which is missing and what there is."""
         for role in roles:
             if role not in self.parts:
-                there = "; ".join(f"{one} {one.found}" for one in self.parts.values())
+                there = "; ".join(f"{one} {one.found}" for one in (*self.parts.values(), *self.unknown[:12]))
                 raise DataError(f"{role.split()[0]} is missing; found {there}; needed: {NEEDED}")
         return [self.parts[role] for role in roles]
 
