@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from whitelab.base.wording import cut_note, quantity
 from whitelab.cli.writing import left_out, note, progress
 
 # Options that `--setting` says all at once, None where nothing is said. Not every command has each.
@@ -214,7 +215,6 @@ def load_model(args, *settings):
 
 def embed_task(args, encoder, pairs, setting):
     """The embeddings and the report; what a user should know of them goes to stderr."""
-    from whitelab.base.wording import cut_note
     from whitelab.encoding.embeddings import embed_pairs
 
     space, report = embed_pairs(encoder, pairs, setting.pooling, store=open_store(args), progress=progress())
@@ -258,7 +258,7 @@ def fit_ahead(space, settings, isotropy: bool = True) -> dict:
     cost = {"maps": len(maps), "seconds": time.perf_counter() - start}
     cost |= {name: maps[0].cost[name] for name in ("steps", "parameters") if name in maps[0].cost}
     trained = f", up to {cost['steps']:,} steps on {cost['parameters']:,} parameters" if "steps" in cost else ""
-    note(f"fitted to rows: {len(maps)} map{'s' if len(maps) > 1 else ''} in {cost['seconds']:.1f} s{trained}")
+    note(f"fitted to rows: {quantity(len(maps), 'map')} in {cost['seconds']:.1f} s{trained}")
     return {"fit_cost": cost}
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import NamedTuple
 
+from whitelab.base.wording import quantity
 from whitelab.datasets.pairs import DataError, Problem
 from whitelab.datasets.tables import Table, as_number
 
@@ -165,8 +166,7 @@ def _row(cells: tuple, columns: Columns) -> Row:
 def check_width(cells: Sequence, width: int, longer: bool = False, wanted: str = "") -> None:
     """Raise ValueError for a row of fewer or (unless `longer`) more cells; `wanted` says what belongs there."""
     if len(cells) < width or (len(cells) > width and not longer):
-        found = f"{len(cells)} column{'s' if len(cells) != 1 else ''}"
-        raise ValueError(f"{found} where {wanted or f'{width} are expected'}")
+        raise ValueError(f"{quantity(len(cells), 'column')} where {wanted or f'{width} are expected'}")
 
 
 def text_cell(cell: object, what: str, any_type: bool = False) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from whitelab.base.wording import quantity
 from whitelab.datasets.columns import Columns, Row, find_columns, read_rows, read_unscored
 from whitelab.datasets.in_memory import held
 from whitelab.datasets.layouts import (
@@ -170,8 +171,8 @@ def _read_scored(part: Part) -> tuple[list[Row], list[Problem], tuple[str, ...]]
         raise DataError(f"{part.path}: STS.gs.{part.subset}.txt with its scores is not beside it")
     table, unscored = read_scored(part.path, part.gold)
     rows, problems = read_rows(table, SCORED)
-    pairs = f"{unscored} pair{'s' if unscored != 1 else ''}"
-    return rows, problems, (f"{pairs} without a gold score left out, as SentEval does",) if unscored else ()
+    note = f"{quantity(unscored, 'pair')} without a gold score left out, as SentEval does"
+    return rows, problems, (note,) if unscored else ()
 
 
 def _read_table(info: TaskInfo, part: Part) -> tuple[list[Row], list[Problem], tuple[str, ...]]:
@@ -245,7 +246,7 @@ def assemble(
 def _source(info: TaskInfo, split: str, used: list[Part]) -> str:
     count = len(used)
     if used[0].subset is not None:
-        return f"{info.name}, {count} subset file{'s' if count != 1 else ''}"
+        return f"{info.name}, {quantity(count, 'subset file')}"
     if info.layout in ("table", DEMO):
         return used[0].path.name
     return f"{info.name} {split}, {', '.join(part.path.name for part in used)}"

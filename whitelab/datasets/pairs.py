@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from whitelab.base.lazy import cached_property
+from whitelab.base.wording import quantity
 
 REPEATS = 0.1  # share of rows that repeat another, above which a reader is told; in STS12 it is 0.07
 SPLITS = ("train", "dev", "test")  # of published data
@@ -46,7 +47,7 @@ class MalformedRows(DataError):
         count = len(self.problems)
         shown = "; ".join(str(problem) for problem in self.problems[:3])
         more = "; ..." if count > 3 else ""
-        super().__init__(f"{count} malformed row{'s' if count != 1 else ''}: {shown}{more}; {remedy}")
+        super().__init__(f"{quantity(count, 'malformed row')}: {shown}{more}; {remedy}")
 
     def __reduce__(self):
         return MalformedRows, (self.problems, self.remedy)
