@@ -78,6 +78,31 @@ def test_text_needs_no_gold_scores(tmp_path, name, names, rows, expected):
         load(path)
 
 
+@pytest.mark.parametrize(("name", "between"), [("lines.csv", ","), ("lines.tsv", "\t")])
+def test_a_table_of_one_column_without_a_name_is_a_sentence_a_line(tmp_path, name, between):
+    path = tmp_path / name
+    path.write_text('A man plays the guitar.\n"A dog, he said, runs."\nYes.\n')
+    assert set(scope_text(str(path), "", None)) == {"A man plays the guitar.", "A dog, he said, runs.", "Yes."}
+    path.write_text(f"A man plays the guitar.\nA dog runs.\na{between}b{between}c\nYes.\n")
+    with pytest.raises(MalformedRows, match=rf"{name}:3: 3 columns where 1 are expected"):
+        scope_text(str(path), "", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("named.csv", ["phrase", "A man plays the guitar."]),  # a name, or a short sentence
+        ("renamed.tsv", ["A man plays the guitar.,A dog runs.,3", "A man,A dog,4"]),
+        ("one.csv", ["A man plays the guitar.\tA dog runs.", "A cat sleeps.", "A dog runs."]),
+        ("numbers.csv", ["1.5", "2.5"]),
+    ],
+)
+def test_a_table_of_one_column_that_may_be_something_else_is_refused(tmp_path, name, lines):
+    (tmp_path / name).write_text("\n".join(lines))
+    with pytest.raises(DataError, match="columns found: "):
+        scope_text(str(tmp_path / name), "", None)
+
+
 @pytest.mark.parametrize("name", ["score", "closeness"])
 def test_where_there_are_gold_scores_a_row_without_one_is_malformed(tmp_path, name):
     (tmp_path / "some.csv").write_text(f"sentence1,sentence2,{name}\na,b,1\nc,d,none\ne,f,2\n")

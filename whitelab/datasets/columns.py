@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from whitelab.base.wording import quantity
 from whitelab.datasets.pairs import DataError, Problem
-from whitelab.datasets.tables import Table, as_number
+from whitelab.datasets.tables import Table, as_number, sniff
 
 # Names are compared as `plain_name` gives them.
 SENTENCE_NAMES = (
@@ -115,11 +115,13 @@ def find_columns(table: Table, header: bool | None = None) -> Columns:
 
 def read_unscored(table: Table) -> tuple[list[tuple[str, ...]], list[Problem]] | None:
     """The sentences of each usable row of a table that has no gold score but columns of known names (`UNSCORED_NAMES`),
-    and the other rows with their reasons; None for any other table.
+    or a sentence a line and no names, and the other rows with their reasons; None for any other table.
     """
     names, header, _ = name_columns(table)
     plain = [plain_name(name) for name in names]
     known = next((wanted for wanted in UNSCORED_NAMES if set(wanted) <= set(plain)), None)
+    if known is None and _is_sentence_a_line(table, names):
+        known = plain
     body = table.rows[1:] if header else table.rows
     if known is None or not body or _has_gold(table, [row for _, row in body if len(row) == len(names)]):
         return None
@@ -132,6 +134,22 @@ def read_unscored(table: Table) -> tuple[list[tuple[str, ...]], list[Problem]] |
         except ValueError as error:
             problems.append(Problem(str(table.path), line, str(error)))
     return rows, sorted(problems, key=lambda problem: problem.line)
+
+
+def _is_sentence_a_line(table: Table, names: tuple[str, ...]) -> bool:
+    """Whether the only column is text without a name: its first line is too long for one, and none is a row of cells
+    that another delimiter parts.
+    """
+    if table.names is not None or names != unnamed(1):
+        return False
+    cells = [row[0] for _, row in table.rows]
+    parted = sniff(cells[:50]) is not None or any("\t" in cell for cell in cells)
+    return content_of(cells) == "text" and not parted and not _may_name(cells[0])
+
+
+def _may_name(cell: str) -> bool:
+    """Whether a first cell is short enough for a column's name, which sentences rarely are."""
+    return len(cell.split()) <= 3
 
 
 def _has_gold(table: Table, cells: list[tuple]) -> bool:
@@ -219,8 +237,8 @@ def name_columns(table: Table, header: bool | None = None) -> tuple[tuple[str, .
         # Two known names are a header; a single one could be a one-word sentence, but where it names the only column.
         if hits >= 2 or hits == len(top) == 1:
             return top, True, False
-        # Unknown names: short, different, and a number below one of them. Sentences are rarely this short.
-        short = all(cell and len(cell.split()) <= 3 for cell in top) and len(set(top)) == len(top)
+        # Unknown names: short, different, and a number below one of them.
+        short = all(cell and _may_name(cell) for cell in top) and len(set(top)) == len(top)
         below = [row for _, row in table.rows[1:] if len(row) == len(top)]
         if short and any(content_of([row[column] for row in below]) == "number" for column in range(len(top))):
             return top, True, True

@@ -81,8 +81,8 @@ def load_sentences(
     data: str | Path, task: str | None = None, split: str = "test", *, keep_going: bool = False
 ) -> tuple[str, ...]:
     """The sentences of one task, each as often as it occurs: those of the pairs that `load` gives, or, where only their
-    gold scores are missing, of a table of pairs with labels, of triplets or of single texts (`columns.UNSCORED_NAMES`).
-    DataError as for load.
+    gold scores are missing, of a table of pairs with labels, of triplets or of single texts (`columns.UNSCORED_NAMES`),
+    these also without a name, a sentence a line. DataError as for load.
     """
     try:
         pairs = load(data, task, split, keep_going=keep_going)
