@@ -160,6 +160,11 @@ def test_vectors_are_sent_to_the_tab_that_reads_them(at):
     upload(at, file.getvalue(), "vectors.parquet")
     assert said(at, "this table has 1 in all", f"*{VECTORS}*")
     assert VECTORS in [one.label for one in at.tabs]
+    file, pairs = io.BytesIO(), pd.DataFrame(ROWS, columns=("left", "right", "score"))
+    pairs.assign(emb=[[1.0, 2.0]] * len(ROWS)).to_parquet(file)
+    upload(at, file.getvalue(), "both.parquet")
+    assert said(at, "Columns of lists are not read here: emb.", f"*{VECTORS}*")
+    assert not said(upload(at, csv()), "Columns of lists")
 
 
 def test_whether_the_first_line_holds_names_can_be_set(at):

@@ -10,7 +10,7 @@ from whitelab.base import upload_limits
 from whitelab.base.wording import plain, quantity, spaced
 from whitelab.datasets import DataError, MalformedRows, SentencePairs, Sheet, Upload, open_pasted, open_sheet
 from whitelab.datasets.arrays import ARRAYS, TABLES
-from whitelab.datasets.tables import SUFFIXES, suffix_of
+from whitelab.datasets.tables import SUFFIXES
 from whitelab.encoding.precomputed import Vectors, read_vectors
 from whitelab.ui.results.kept import kept
 from whitelab.ui.sidebar import malformed, own_data
@@ -73,16 +73,19 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
     if not sheet.named_by_format:
         st.checkbox("The first line holds the names of the columns", value=sheet.header, key=f"header-{name}")
     if len(sheet.names) < 3:
-        lists = f" Columns of lists are not counted: vectors go under the tab *{VECTORS}*."
         st.info(
             f"Pairs have two columns of sentences and one of scores, and this table has {len(sheet.names)} in all. "
-            "Texts that have a label each are read by the pages Probe and Advise."
-            + lists
-            * (suffix_of(sheet.table.path) == ".parquet"),
+            "Texts that have a label each are read by the pages Probe and Advise.",
             icon=":material/help:",
         )
     elif sheet.unclear:
         st.info("Which column is which is not clear from names and content. Choose them.", icon=":material/help:")
+    if sheet.table.lists:
+        lists = ", ".join(map(plain, sheet.table.lists[:12]))
+        st.info(
+            f"Columns of lists are not read here: {lists}. Vectors go under the tab *{VECTORS}*.",
+            icon=":material/help:",
+        )
     chosen = {}
     for column, (role, title) in zip(st.columns(4), TITLES.items(), strict=True):
         with column:
