@@ -313,8 +313,12 @@ def test_of_a_run_without_pairs_to_be_scored_on_only_the_loss_is_drawn_which_is_
     assert not [alt for alt in alts(at) if "nothing measured" in alt or "no value" in alt]
     assert said(at, "No pairs to be scored on were given to simcse-1", "1 sentence was cut to 32 tokens")
     assert not [label for label in metrics(at) if "simcse-1" in label]
+    assert said(at, "Here a run's start and its result are scored on")
+    assert not said(at, "The curves above score raw vectors.")
+    assert table(at, "Run")["Start, sentences"].tolist() == [config.model]  # of sentences no name is known
     put(create(config, SENTENCES), 4, FINISHED)
     at = visit(runs="simcse-1,simcse-2")
+    assert said(at, "The curves above score raw vectors.")
     assert [alt for alt in alts(at) if "simcse-1" in alt] == [alt for alt in alts(at) if alt.startswith("Loss")]
     assert metrics(at)["Spearman, simcse-2"] == "50.00"
 

@@ -30,10 +30,8 @@ OF = "score-both"  # what is asked for
 def draw(known: Sequence[Entry]) -> None:
     """Choose one of the runs on the board that has a model, and score it and its start; nothing where there is none."""
     shown = st.session_state.get(SHOWN) or ()
-    here, runs = (
-        workspace.current(),
-        {one.name: one.summary for one in known if one.summary.model and one.name in shown},
-    )
+    chosen = [one for one in known if one.name in shown]
+    here, runs = workspace.current(), {one.name: one.summary for one in chosen if one.summary.model}
     if here is None or here.given or not runs:
         return
     st.subheader("And under the bar's setting?")
@@ -50,8 +48,9 @@ def draw(known: Sequence[Entry]) -> None:
             return
         name = "before-after/" + "/".join(parts)
         asking.button("Score both", OF, name)
+    curves = "" if all(one.unscored for one in chosen) else "The curves above score raw vectors. "
     words.markdown(
-        "The curves above score raw vectors. Here a run's start and its result are scored on "
+        f"{curves}Here a run's start and its result are scored on "
         f"{plain(here.data.task)}, {plain(where)}, raw and under {LABELS.inline(setting.whitening)}."
     )
     if not asking.asked(OF, name):

@@ -200,7 +200,7 @@ def _row(one: Entry) -> dict:
         "Steps × batch": f"{steps} × {config.batch * config.accumulation}" if config.batch else steps,
         "Rate": config.lr,
         "Seed": config.seed,
-        "Start, sentences": f"{config.model}, {Path(config.corpus).name}",
+        "Start, sentences": ", ".join(filter(None, (config.model, Path(config.corpus).name))),
     }
 
 
