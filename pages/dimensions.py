@@ -12,7 +12,7 @@ from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines, score_metric
 from whitelab.ui.widgets.page import close_page, open_page
-from whitelab.ui.widgets.variants import LABELS, instead, over_k
+from whitelab.ui.widgets.variants import LABELS, all_numbers, instead, over_k
 from whitelab.whitening import variant
 
 chosen, opened = open_page(
@@ -32,7 +32,7 @@ held_out = cross_fitted(space, setting)
 if held_out is not None:
     others.append((spec, f"{LABELS[spec]}, cross-fitted", "dash", held_out.spearman))
 of_another = instead(chosen.compared)
-size, kept = 4 * space.n_sentences, min(k, now.rank)
+size, kept = 4 * space.n_sentences, variant(spec).columns(now.rank, space.dim)
 headlines(
     score_metric(
         f"Spearman at k = {k}" + f", {LABELS.inline(spec)}" * bool(of_another), now, raw, doubt_of(space, setting)
@@ -50,7 +50,7 @@ headlines(
         f"{100 * (1 - kept / space.dim):.0f} %",
         f"{amount(size * kept)} of {amount(size * space.dim)}",
         help=f"float32 vectors of this task's {spaced(space.n_sentences)} sentences. An exact search reads the same "
-        "share of bytes.",
+        "share of bytes." + all_numbers(spec, space.dim),
     ),
 )
 with st.container(horizontal=True, vertical_alignment="center"):

@@ -38,6 +38,7 @@ from whitelab.retrieval.compression import Code
 from whitelab.retrieval.embedded import with_judgements
 from whitelab.retrieval.relevance import retrieve
 from whitelab.scoring.calibration import calibrate
+from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.paired import LEVEL, judged
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
@@ -122,6 +123,16 @@ def test_no_k_is_tried_that_the_documents_or_the_texts_cannot_fill():
     found = [advise_search(embedded, Setting(), purpose) for purpose in ("rank", "store")]
     found.append(advise_texts(few, data, Setting(), "cluster"))
     assert [max(one.setting.k or 0 for one in advice.evidence.options) for advice in found] == [4, 4, 4]
+
+
+def test_a_vector_counts_the_numbers_that_its_map_leaves():
+    space = pairs_of(np.r_[np.ones(8), np.zeros(D - 8)], np.zeros(D), pairs=60)
+    options = advise_pairs(space, Setting((1,))).evidence.options
+    fitted = {one.setting: fit_scope(space, one.setting).whiteners for one in options}
+    assert {one.setting: one.dim for one in options} == {
+        setting: min(one.columns for one in maps) for setting, maps in fitted.items()
+    }
+    assert next(one.dim for one in options if (one.setting.whitening, one.setting.k) == ("pca", None)) == 8
 
 
 def test_where_the_space_is_round_already_raw_is_the_advice():

@@ -38,6 +38,14 @@ def test_memory_is_saved_down_to_the_rank(small, tmp_path):
     assert metrics(until(choose(at, k=8)))["Memory saved"] == "75 %"
 
 
+@pytest.mark.parametrize(("variant", "saved"), [("center", "75 %"), ("zca", "0 %"), ("soft", "0 %")])
+def test_memory_is_saved_by_maps_that_leave_fewer_numbers_and_of_others_that_is_said(variant, saved, small):
+    at = until(start("dimensions", **small, whitening=variant, k="8"))
+    assert metrics(at)["Memory saved"] == saved
+    words = next(one.help for one in at.metric if one.label == "Memory saved")
+    assert ("leaves a vector its 32 numbers at any k." in words) == (saved == "0 %")
+
+
 def test_directions_that_the_sentences_do_not_span_are_said_to_come_all_at_once(small, tmp_path):
     at = until(start("dimensions", **small | {"data": write_few(tmp_path / "few.tsv"), "whitening": "shrunk"}))
     assert said(at, "The rank is 32 of 32. The sentences span 14 of these: from there the curve is flat, and k = 32")

@@ -34,7 +34,7 @@ from whitelab.scoring.setting import OWN_SENTENCES, Setting, check_is_setting
 from whitelab.statistics import correlation, geometry
 from whitelab.statistics.significance import bootstrap, bootstrap_counts, bootstrap_means
 from whitelab.statistics.with_labels import average_precision, v_measure
-from whitelab.whitening import fit
+from whitelab.whitening import fit, variant
 
 PURPOSES = {
     "rank": "Order texts by how similar they are",
@@ -321,8 +321,8 @@ def _means(
 
 
 def _kept(setting: Setting, rank: int, dim: int) -> int:
-    """Numbers a vector has: a map that cuts directions shortens it, any other leaves its d."""
-    return min(setting.k, rank) if setting.k else dim
+    """Numbers a vector has under a setting's map of this rank."""
+    return variant(setting.whitening).columns(rank, dim)
 
 
 def _halves(progress: Progress) -> tuple[Progress, Progress]:

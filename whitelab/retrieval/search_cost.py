@@ -1,7 +1,8 @@
 """What a smaller k buys: memory, time and neighbours of an exact search, measured with faiss.
 
 The corpus is the task's sentences, filled up with synthetic rows to the size of interest. In the eigenbasis
-the first k columns of a whitened space are whitening-k, so one projection serves every k.
+the first k columns of a whitened space are whitening-k, so one projection serves every k. A variant whose own map
+leaves d numbers (ZCA whitening, say) is measured so too: as it is stored once it is turned to the k directions kept.
 """
 
 import time
@@ -76,7 +77,8 @@ class SearchPlan:
 
 @dataclass(frozen=True)
 class SearchCost:
-    """One k: vectors of `dim` numbers, as many as directions are kept, are stored, in `bytes` of float32.
+    """One k: vectors of `dim` numbers, as many as directions are kept (of the map itself: `Variant.columns`), are
+    stored, in `bytes` of float32.
 
     `milliseconds` of one query alone (median, with its quartiles); `time_ratio` is the median, with
     quartiles, of its ratio to d in the same round; `queries_per_second` of queries in batches. `recall` is the

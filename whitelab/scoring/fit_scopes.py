@@ -165,7 +165,7 @@ class Fitted:
     @property
     def columns(self) -> int:
         """m, the numbers of a vector under the maps (`Map.columns`), the fewest of any fold."""
-        return self.rank if whitening.variant(self.setting.whitening).narrows else self.space.dim
+        return whitening.variant(self.setting.whitening).columns(self.rank, self.space.dim)
 
     @property
     def starved(self) -> bool:

@@ -52,6 +52,10 @@ class Variant:
         """Whether keeping the top-k directions has a meaning."""
         return self.directions is not None
 
+    def columns(self, rank: int, dim: int) -> int:
+        """m, the numbers of a vector after a map that keeps `rank` of d directions."""
+        return rank if self.narrows else dim
+
 
 _GROUPS = Parameter(
     "groups",

@@ -12,6 +12,7 @@ from whitelab.ui.results.jobs import forget_finished, wait
 from whitelab.ui.results.study import name_of, study_job
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.choice import choice
+from whitelab.ui.widgets.variants import all_numbers
 
 CORPORA, TOP = (10_000, 100_000, 500_000), 10
 ROOM = heights.room(heights.TALL) + 150  # of the result with its words, kept free while it is measured
@@ -92,6 +93,7 @@ def _picture(costs: SearchCosts, focus: int) -> None:
         f"{100 * whole.raw_recall:.0f} %.{notes}"
     )
     records = [costs.record(row) for row in costs.rows]
+    turned = all_numbers(costs.setting.whitening, costs.dim)
     figure = figures.search_costs(records, costs.setting.whitening, at.k, costs.top)
     chart(figure, "search-costs", lambda: records)
     st.caption(
@@ -101,4 +103,5 @@ def _picture(costs: SearchCosts, focus: int) -> None:
         f"quartiles. In batches: {spaced(round(at.queries_per_second))} queries a second at k = {at.k}, "
         f"{spaced(round(whole.queries_per_second))} at k = {whole.k}. Su et al. 2021, section 3.3, expect a speed "
         '"directly proportional to the dimensionality", as the memory is; section 4.4 names both.'
+        + (f"{turned} So it is searched here." if turned else "")
     )

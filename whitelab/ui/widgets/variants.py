@@ -50,6 +50,16 @@ def instead(setting: Setting) -> str:
     return f"{capitalised(LABELS.inline(setting.whitening))} has no k: this is the curve of PCA whitening. "
 
 
+def all_numbers(spec: str, dim: int) -> str:
+    """What to say of memory where the map of a variant with k leaves d numbers at any k; empty where it leaves k."""
+    if variant(spec).narrows:
+        return ""
+    return (
+        f" {capitalised(LABELS.inline(spec))} leaves a vector its {dim} numbers at any k. Turned to the k directions "
+        "that are kept, it has k numbers and the same cosines."
+    )
+
+
 def variant_picker(chosen: Workspace, key: str, default: Sequence[str], title: str = "Variants") -> list[Setting]:
     """Choose variants side by side, as the workspace's setting under each, cut to its k where they take one.
 
