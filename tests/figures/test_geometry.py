@@ -54,6 +54,15 @@ def test_a_spectrum_without_variance_is_empty(eigenvalues):
     assert len(figures.spectrum({"none": eigenvalues}, LABELS).data[0].x) == 0
 
 
+@pytest.mark.parametrize("eigenvalues", [[], [1.0], [0.6, 0.4]], ids=len)
+def test_no_axis_of_shares_goes_beyond_the_whole(eigenvalues):
+    """Left alone, that of one direction ends at 1,000 %, and that of none at 10,000."""
+    run = {"name": "a", "objective": "simcse", "seed": 0, "steps": 1, "stop": ""}
+    trained = figures.training_spectrum([run | {"records": [{"step": 0, "spectrum": eigenvalues}]}])
+    for figure in (figures.spectrum({"none": eigenvalues}, LABELS), trained):
+        assert 10**figure.layout.yaxis.maxallowed == 100
+
+
 # Similarity
 
 

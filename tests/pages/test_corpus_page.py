@@ -115,6 +115,14 @@ def test_a_corpus_of_one_chunk_says_how_it_gets_more(small, tmp_path):
     assert said(until(start("corpus", **small, embedded=str(tmp_path / "out"))), "Two chunks are needed", "`--chunk`")
 
 
+def test_a_corpus_of_one_sentence_has_no_variance_to_draw(small, tmp_path):
+    (tmp_path / "text.txt").write_text("a man plays\n")
+    embed(tmp_path / "text.txt", tmp_path / "out", small["model"], layers=(1,))
+    at = until(start("corpus", **small, embedded=str(tmp_path / "out")))
+    assert said(at, "All its vectors so far are the same: they have no variance.")
+    assert not alts(at)
+
+
 def test_a_model_or_folder_that_begins_with_a_dash_is_no_option_of_its_lines(small, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     small_text(tmp_path / "-text.txt")

@@ -160,7 +160,8 @@ def rank_rule(figure: Drawing, rank: int, dim: int) -> None:
 
 def share_axis(figure: Drawing) -> None:
     """The axis of shares of the variance, a tick each power of ten, written out: a raised exponent is set larger."""
-    figure.update_yaxes(title="Share of variance (%)", type="log", dtick=1, tickformat="~g")
+    top = 2  # 100 %, as the power of ten that a logarithmic axis takes: also where nothing or one point is drawn
+    figure.update_yaxes(title="Share of variance (%)", type="log", dtick=1, tickformat="~g", maxallowed=top)
 
 
 def loss_plane(figure: Drawing, floor: float | None = None) -> None:

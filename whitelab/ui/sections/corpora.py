@@ -206,7 +206,10 @@ def _settled(found: Settling, whole: Status) -> None:
             st.markdown(f"Two chunks are needed, one to fit on and one to measure{alone}.")
     with right:
         st.subheader("How is variance spread?")
-        label = f"Raw, {spaced(found.seen)} sentences"
+        if not found.spectrum:
+            st.markdown("All its vectors so far are the same: they have no variance.")
+            return
+        label = f"Raw, {quantity(found.seen, 'sentence')}"
         rows = [{"direction": i + 1, "variance": value} for i, value in enumerate(found.spectrum)]
         chart(figures.spectrum({"none": found.spectrum}, {"none": label}), "corpus-spectrum", lambda: rows)
         first = f"the {spaced(found.seen)} sentences that came first" if found.seen < whole.sentences else ""
