@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pytest
 from tiny import SENTENCES, untimed, write_reversed
 
 import whitelab
+from whitelab.store import held_folder
 from whitelab.training import StepRecord, TrainConfig
 from whitelab.training.objectives import OBJECTIVES
 from whitelab.training.objectives.registry import TRIED, Objective, objective
@@ -236,6 +238,35 @@ def test_a_run_goes_on_without_its_visitor_another_waits_for_its_turn_and_others
     third = until_state(click(visit(), "resume-simcse-1"), RUNNING)
     until_step(reached + 1)
     until_state(click(third, "cancel-simcse-1"), CANCELLED)
+
+
+def test_a_run_says_what_it_does_from_its_start_to_the_end_of_its_process(visit, config, monkeypatch):
+    begun, over = threading.Event(), threading.Event()
+
+    @contextmanager
+    def trained_apart(run):  # whose process is this test
+        begun.set()
+        yield SimpleNamespace(poll=lambda: 0 if over.is_set() else None, wait=lambda seconds: over.wait(seconds))
+
+    def line(at):
+        return next(one.proto.text for one in at.get("progress") if "simcse-1" in one.proto.text)
+
+    monkeypatch.setattr(background, "trained_apart", trained_apart)
+    run = create(config, SENTENCES)
+    background.submit(run)
+    assert begun.wait(PATIENCE)
+    at = visit(runs="simcse-1")
+    assert line(at) == "simcse-1: starting"
+    with held_folder.held(run.folder):
+        put(run, 3)
+        assert line(look(at)).startswith("simcse-1: step 3 of 4, about")
+        put(run, 4)
+        assert line(look(at)) == "simcse-1: step 4 of 4, its last files are being written"
+        put(run, 4, FINISHED)
+        assert line(look(at)) == "simcse-1: finished, its process is closing"
+        assert at.button(key="cancel-simcse-1").disabled
+    over.set()
+    until_state(at, FINISHED)
 
 
 def test_all_runs_that_wait_for_nobody_start_at_one_click_the_oldest_first(visit, config, monkeypatch):

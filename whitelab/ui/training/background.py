@@ -14,6 +14,7 @@ from whitelab.ui.results.study import remembered
 from whitelab.ui.results.worker import Job
 
 NOT_STARTED = "not started"  # the state of a run that waits on disk and for no turn
+ENDING = "ending"  # that of one whose end is on record, while its process clears up
 
 
 def job_of(run: Run) -> Job | None:
@@ -80,8 +81,12 @@ class Entry:
         """The run's state, as far as its turn in the queue does not say more."""
         if self.job is None or self.job.finished:
             return NOT_STARTED if self.summary.state == WAITING else self.summary.state
-        under_way = RUNNING if self.summary.state == RUNNING and self.begun else "starting"
-        return long_runs.turn(self.job) or under_way
+        if turn := long_runs.turn(self.job):
+            return turn
+        if self.summary.state == RUNNING and self.begun:
+            return RUNNING
+        over = self.summary.state not in (RUNNING, WAITING) and not self.summary.resumable
+        return ENDING if over else "starting"
 
     @property
     def message(self) -> str:

@@ -19,7 +19,7 @@ from whitelab.ui.results.jobs import REDRAW, STREAM_SECONDS, redraw
 from whitelab.ui.results.worker import time_left
 from whitelab.ui.sidebar import address, model, workspace
 from whitelab.ui.training import background
-from whitelab.ui.training.background import NOT_STARTED, Entry
+from whitelab.ui.training.background import ENDING, NOT_STARTED, Entry
 from whitelab.ui.widgets.chart import chart, csv_button, rounded_table
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 
@@ -232,9 +232,12 @@ def _progress(one: Entry) -> None:
     if one.state == "running":
         left = seconds_left(one.summary.config, one.records)
         words = f"{one.name}: step {spaced(one.summary.step)} of {spaced(steps)}"
-        words += f", {time_left(left)}" if left else ""
+        written = ", its last files are being written" if one.summary.step >= steps else ""
+        words += f", {time_left(left)}" if left else written
     elif one.state == "waiting":
         words += long_runs.waits_for(one.job)
+    elif one.state == ENDING:
+        words = f"{one.name}: {one.summary.state}, its process is closing"
     st.progress(min(one.summary.step / steps, 1.0), words)
     if one.job is None or one.job.finished:
         st.caption(f"Trained by {one.run.owner()}.")
@@ -244,7 +247,7 @@ def _progress(one: Entry) -> None:
         key=f"cancel-{one.name}",
         on_click=background.cancel,
         args=(one.run,),
-        disabled=one.job.cancelling,
+        disabled=one.job.cancelling or one.state == ENDING,
         help="Stops after the step in hand. What was learned is kept, and the run can be resumed.",
     )
 
