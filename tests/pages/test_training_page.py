@@ -219,6 +219,8 @@ def test_what_is_scored_under_the_bars_setting_are_runs_on_the_board_and_another
             pass
     for name in ("simcse-1", "simcse-2"):
         assert visit(runs=name).selectbox(key="before-after-run").options == [name]
+        at = visit(**{"runs": "simcse-1,simcse-2", "before-after-run": name})
+        assert at.selectbox(key="before-after-run").value == name
     asked = {"model": small["model"], "data": small["data"], "fit": "demo-hard"}
     at = until(visit(**asked), lambda at: drawn(at) and said(at, "raw and under"))
     assert said(at, "maps fitted on the task's sentences and not on demo-hard")

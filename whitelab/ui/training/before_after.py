@@ -14,7 +14,7 @@ from whitelab.scoring.score import score
 from whitelab.scoring.setting import OWN_SENTENCES, Setting
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.jobs import jobs, wait
-from whitelab.ui.sidebar import workspace
+from whitelab.ui.sidebar import address, workspace
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.sidebar.opening import chosen_pairs, task_name
 from whitelab.ui.sidebar.workspace import Workspace
@@ -37,7 +37,8 @@ def draw(known: Sequence[Entry]) -> None:
     st.subheader("And under the bar's setting?")
     words = st.empty()
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        run = runs[st.selectbox("Run", list(runs), key="before-after-run")]
+        address.among("before-after-run", runs, next(iter(runs)))
+        run = runs[st.selectbox("Run", list(runs), key="before-after-run", bind="query-params")]
         models = (run.config.model, run.model)
         try:
             pairs, (setting, where) = chosen_pairs(here), _setting(here, run.model)
