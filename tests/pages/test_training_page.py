@@ -607,7 +607,22 @@ def test_a_corpus_of_labelled_pairs_is_trained_on_and_a_text_of_rows_noted(visit
 
 def test_a_link_may_name_an_objective_by_itself(visit):
     for name in ("w-mse", OBJECTIVES["w-mse"].label):
-        assert visit(objective=name).selectbox(key="objective").value == "w-mse"
+        at = visit(objective=name, rate="1e-4", seed="3")
+        assert at.selectbox(key="objective").value == "w-mse"
+        assert not said(at, "The address asks for")
+
+
+def test_what_a_link_asks_of_the_form_and_cannot_have_is_said_until_the_knob_is_moved_or_the_page_left(visit):
+    wrong = {"steps": "0", "rate": "5", "every": "-3", "batch": "no", "apart": "perhaps", "simcse-temperature": "-1"}
+    wrong |= {"objective": "Nonsense", "beside": "Nothing"}
+    at = visit(**wrong, seed="3")
+    (words,) = (one.value.replace("\\", "") for one in at.warning if "The address asks for" in one.value)
+    asked = words.removeprefix("The address asks for ").partition(", which cannot be had here. The form shows")[0]
+    assert set(asked.split(", ")) == {f"{key}={value}" for key, value in wrong.items()}
+    assert not said(choose(at, drawn, steps=7), "steps=0")
+    assert said(at, "every=-3")
+    at.query_params.clear()
+    assert not said(until(go_to(until(go_to(at, "data")), "training"), drawn), "The address asks for")
 
 
 def test_what_cannot_be_read_or_trained_is_explained(visit, tmp_path, monkeypatch):

@@ -8,6 +8,8 @@ from typing import TypeVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from whitelab.base.wording import plain
+
 T = TypeVar("T")
 
 _REWRITE = """changes => {
@@ -20,13 +22,15 @@ _REWRITE = """changes => {
 }"""
 
 _PAGE, _OPENS = "address-page", "address-opens"  # session_state: the page drawn last; whether this run opens another
-_READ = "address-read"  # session_state: of every knob first drawn by this run, what stood in the address
-_MISREAD = "address-misread"  # session_state: what stood there and cannot be had, beside what the knob was put to
+_READ = "address-read"  # session_state: of every knob first drawn inside `noted`, what stood in the address
+_MISREAD = "address-misread"  # session_state: by place, what cannot be had of that, and what its knob was put to
 _CHANGES, _TURN = "address-changes", "address-turn"  # session_state: what to rewrite, and how often that was done
 _KEPT, _PLACE = "address-kept", "address-place"  # session_state: what `keep` was told last; where that is drawn
 _SPELT = "address-spelt"  # session_state: what this page was asked for in other words than the app's: value and words
 _CAME = "address-came"  # session_state: the address as Streamlit knew it when this run began
 _BOUND = "address-bound"  # session_state: of every knob of the bar in this run, its default and how it is shown
+_DRAWING = "address-drawing"  # session_state: whether the bar is being drawn
+BAR, PAGE = "bar", "page"  # where a knob is
 _LENGTH = 60  # characters of it that are shown
 
 
@@ -38,25 +42,39 @@ def of(page: str, place: DeltaGenerator) -> Iterator[None]:
     """
     state = st.session_state
     state[_OPENS] = state.get(_PAGE) != page
-    state[_READ], state[_CHANGES], state[_BOUND] = {}, {}, {}
+    state[_CHANGES], state[_BOUND], state[_DRAWING] = {}, {}, True
     state[_SPELT] = {} if state[_OPENS] else state.get(_SPELT, {})
     state[_PLACE], state[_CAME] = place, _known()
-    yield
+    if state[_OPENS]:
+        state.get(_MISREAD, {}).pop(PAGE, None)  # its knobs are no more
+    with noted(BAR):
+        yield
     with place:
         _write()
-    state[_PAGE], state[_OPENS] = page, False
-    missed = {key: (asked, state.get(key)) for key, asked in state.pop(_READ).items() if not _holds(key, *asked)}
-    state[_MISREAD] = state.get(_MISREAD, {}) | {key: (asked[0], value) for key, (asked, value) in missed.items()}
+    state[_PAGE], state[_OPENS], state[_DRAWING] = page, False, False
 
 
-def misread() -> list[str]:
-    """What the address asked of knobs that could not be had, as `k=abc`, until the knob is moved."""
+@contextmanager
+def noted(where: str) -> Iterator[None]:
+    """Draw knobs inside, `bound` or `linked`, of which `misread` is to tell."""
     state = st.session_state
-    return [
+    state[_READ] = {}
+    yield
+    missed = {key: asked for key, asked in state.pop(_READ).items() if not _holds(key, *asked)}
+    state.setdefault(_MISREAD, {}).setdefault(where, {}).update(
+        {key: (asked[0], state.get(key)) for key, asked in missed.items()}
+    )
+
+
+def misread(where: str) -> str:
+    """That the address asked for what cannot be had of knobs there, such as `k=abc`, until each is moved; mostly ''."""
+    state = st.session_state
+    missed = [
         f"{key}={', '.join(asked)}"[:_LENGTH]
-        for key, (asked, value) in state.get(_MISREAD, {}).items()
+        for key, (asked, value) in state.get(_MISREAD, {}).get(where, {}).items()
         if state.get(key) == value
     ]
+    return f"The address asks for {plain(', '.join(missed))}, which cannot be had here." if missed else ""
 
 
 def _note(key: str, default, shown: Callable[[T], str]) -> None:
@@ -89,12 +107,17 @@ def bound(key: str, default, shown: Callable[[T], str] = str) -> dict:
     because the address they see is not kept up to date. Whatever is not drawn for a while comes back as it was.
     """
     state = st.session_state
-    _note(key, default, shown)
-    if _READ in state:
+    if state.get(_DRAWING):
         state[_BOUND][key] = default, shown
     if state.get(_OPENS) and key not in st.query_params and state.get(key, default) != default:
         state[key] = state[key]
-    return {"key": key, "bind": "query-params", "persist_state": "session"}
+    return linked(key, default, shown) | {"persist_state": "session"}
+
+
+def linked(key: str, default, shown: Callable[[T], str] = str) -> dict:
+    """The arguments of a widget that lives in the address as long as it is drawn, as `shown` but for its `default`."""
+    _note(key, default, shown)
+    return {"key": key, "bind": "query-params"}
 
 
 def told() -> dict[str, list[str]]:
@@ -134,7 +157,7 @@ def respell(key: str, words: Sequence[str]) -> None:
     state = st.session_state
     state[_SPELT] |= {key: (state.get(key), list(words))}
     _respell()
-    if _READ not in state:  # the bar is drawn
+    if not state.get(_DRAWING):
         with state[_PLACE]:
             _write()
 

@@ -108,9 +108,8 @@ def draw(page: str) -> None:
         if picked is not None and chosen is not None:
             st.session_state[SLOT] = _workspace(picked, chosen, own)
         st.caption(f"Computing on {device_name(choose_device())}")
-    if missed := address.misread():
-        asked = plain(", ".join(missed))
-        st.warning(f"The address asks for {asked}, which cannot be had here. The bar shows what is computed.")
+    if missed := address.misread(address.BAR):
+        st.warning(f"{missed} The bar shows what is computed.")
 
 
 def current() -> Workspace | None:

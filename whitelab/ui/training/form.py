@@ -45,13 +45,21 @@ _DATA_NAMES = TITLES | {UPLOADED: "Uploaded text file", OWN: own_data.LABEL}
 
 def draw(known: Sequence[Entry]) -> TrainingPlan | None:
     """The controls; None after saying what is missing. `known` are the runs there are, for the pace of steps."""
+    words = st.container()
+    with address.noted(address.PAGE):
+        plan = _plan(known)
+    if missed := address.misread(address.PAGE):
+        words.warning(f"{missed} The form shows what is trained.")
+    return plan
+
+
+def _plan(known: Sequence[Entry]) -> TrainingPlan | None:
     first = st.columns(4)
     with first[0], address.spelt("objective", OBJECTIVES, _title):
         objective = st.selectbox(
             "Objective",
             list(OBJECTIVES),
-            key="objective",
-            bind="query-params",
+            **address.linked("objective", next(iter(OBJECTIVES)), _title),
             format_func=_title,
             help="What the encoder is trained for, without labels.",
         )
@@ -194,7 +202,7 @@ def _corpus() -> Corpus | None:
         task = EVERY
         if len(tasks) > 1:
             address.among("corpus-task", (EVERY, *tasks), EVERY)
-            task = st.selectbox("Of the task", [EVERY, *tasks], key="corpus-task", bind="query-params") or EVERY
+            task = st.selectbox("Of the task", [EVERY, *tasks], **address.linked("corpus-task", EVERY)) or EVERY
         stamp = file_stamp(file for one in tasks.values() for file in one.files)
         if task == EVERY:
             code = f"sentences = tuple(whitelab.scope_text({data!r}, {data!r}, None))\n"
@@ -248,7 +256,7 @@ def _scored() -> Scored | None:
         name = next(iter(tasks))
         if len(tasks) > 1:
             address.among("scored-task", tasks, name)
-            name = st.selectbox("Task scored on", list(tasks), key="scored-task", bind="query-params") or name
+            name = st.selectbox("Task scored on", list(tasks), **address.linked("scored-task", name)) or name
         task = tasks[name]
         split = _split(task)
         asked = (data, name, split, True, file_stamp(task.files))
@@ -296,7 +304,7 @@ def _split(task: TaskInfo) -> str:
         return usual
     address.among("scored-split", task.splits, usual)
     chosen = st.selectbox(
-        "Split scored on", task.splits, index=task.splits.index(usual), key="scored-split", bind="query-params"
+        "Split scored on", task.splits, index=task.splits.index(usual), **address.linked("scored-split", usual)
     )
     return chosen or usual
 
@@ -312,7 +320,7 @@ def _apart(corpus: Corpus, scored: Scored) -> Corpus:
     if not rest.sentences:
         st.caption(f"{shared}. No label is used, but on pairs it has not read the model may do worse.")
         return corpus
-    if not st.toggle(f"Leave out what is scored ({quantity(both, 'sentence')})", key="apart", bind="query-params"):
+    if not st.toggle(f"Leave out what is scored ({quantity(both, 'sentence')})", **address.linked("apart", False)):
         st.caption(f"{shared}, without their labels.")
         return corpus
     code = corpus.code + "sentences = [one for one in sentences if one not in set(scored.sentences)]\n"
@@ -324,8 +332,7 @@ def _beside(objective: str) -> list[str]:
     found = st.multiselect(
         "Also, on equal terms",
         [name for name in OBJECTIVES if name != objective],
-        key="beside",
-        bind="query-params",
+        **address.linked("beside", [], _title),
         format_func=_title,
         placeholder="More objectives to compare with",
         help="Each is a run of its own with the objective's usual parameters; start, sentences, steps, batch, rate and "
@@ -339,19 +346,21 @@ def _numbers(specs: Sequence[str], size: Size) -> dict:
     steps, batch, rate, seed, every = st.columns(5)
     warm = f"How far a step moves the weights: it climbs to this over the first {TrainConfig.warmup} steps, then falls"
     often = "Steps from one evaluation to the next; 0 for the start and the end only."
-    bound, once = {"bind": "query-params"}, "Each takes one batch and changes the weights once."
+    once = "Each takes one batch and changes the weights once."
+    usual = {"steps": TrainConfig.steps, "rate": TrainConfig.lr, "seed": 0, "every": TrainConfig.eval_every}
+    linked = {key: address.linked(key, default) for key, default in usual.items()}
     return {
-        "steps": steps.number_input("Steps", 1, _MOST, TrainConfig.steps, 10, key="steps", help=once, **bound),
+        "steps": steps.number_input("Steps", 1, _MOST, TrainConfig.steps, 10, help=once, **linked["steps"]),
         "batch": _batch(batch, specs, size),
         "lr": rate.number_input(
             *("Learning rate", 0.0, 1.0, TrainConfig.lr, 1e-5),
-            format="%.1e", key="rate", help=f"{warm} towards 0 at the end.", **bound,
+            format="%.1e", help=f"{warm} towards 0 at the end.", **linked["rate"],
         ),
         "seed": seed.number_input(
-            "Seed", 0, _MOST, 0, key="seed", help="Decides batches, dropout and heads.", **bound
+            "Seed", 0, _MOST, 0, help="Decides batches, dropout and heads.", **linked["seed"]
         ),
         "eval_every": every.number_input(
-            "Scored every", 0, _MOST, TrainConfig.eval_every, 5, key="every", help=often, **bound
+            "Scored every", 0, _MOST, TrainConfig.eval_every, 5, help=often, **linked["every"]
         ),
     }  # fmt: skip
 
@@ -376,8 +385,7 @@ def _batch(place, specs: Sequence[str], size: Size) -> int:
         _MOST // whole * whole,
         taken(BATCH),
         whole if whole > 1 else 16,
-        key="batch",
-        bind="query-params",
+        **address.linked("batch", taken(BATCH)),
         help=f"{names} {takes} {f'multiples of {whole}' if whole > 1 else f'{least} at least'}. Compare objectives at "
         "equal batches.",
     )
