@@ -11,7 +11,7 @@ from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.statistics import geometry
 from whitelab.sweeps.layer_measures import layer_similarity, nearest_to, neighbourhood, norm_correlations
 
-from .visiting import alts, choose, code, said, start, table, until
+from .visiting import alts, choose, code, said, start, table, table_widths, until
 
 PCA = "L1:pca"
 
@@ -79,6 +79,17 @@ def test_neighbours_stand_raw_beside_whitened_with_hubs_marked_and_follow_what_i
     assert len(remedies) == 6
     plain = geometry.hubness(geometry.nearest(space.combine((1,))))
     assert remedies["Skewness"][0] == f"{plain.skewness:.2f}"
+
+
+def test_lists_of_neighbours_fit_a_phone_where_their_sentences_wrap(at):
+    open_tab(at, "Neighbours")
+    widths = zip(at.dataframe, table_widths(at), strict=True)
+    lists = [(one.proto, width) for one, width in widths if "Hub" in one.value.columns]
+    assert len(lists) == 2
+    for found, width in lists:
+        assert "Sentence" in json.loads(found.columns)  # has its part of the width
+        assert width <= 390 - 2 * 16
+        assert found.row_height > 64  # from where Streamlit wraps
 
 
 def test_layers_are_compared_raw_and_whitened_with_their_own_and_another_model_s(at, small, space):

@@ -40,7 +40,7 @@ def draw(opened: Opened, compared: Setting) -> None:
         job = study_job(
             neighbourhood, space, setting, title="Searching neighbours", unit="tiles", place=f"near-{place}"
         )
-        found[place] = wait(job, key=f"near-{place}", height=heights.table(TOP))
+        found[place] = wait(job, key=f"near-{place}", height=heights.table(TOP, heights.WRAPPED))
     if any(one is None for one in found.values()):
         return
     row = _chosen(sentences, found["raw"])
@@ -133,9 +133,11 @@ def _list(
             "Cosine": st.column_config.NumberColumn(format="%.3f", width=60),
             "Lists": st.column_config.NumberColumn(width=45),
             "Hub": st.column_config.TextColumn(width=35),
+            "Sentence": st.column_config.TextColumn(width=184),  # all there is in a window of 390 pixels
         },
         hide_index=True,
-        height=heights.table(len(others)),
+        row_height=heights.WRAPPED,
+        height=heights.table(len(others), heights.WRAPPED),
         key=key,
         on_select=follow,
         selection_mode="single-row",
