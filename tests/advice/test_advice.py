@@ -24,7 +24,7 @@ from whitelab.advice import (
     kept_as,
     named,
 )
-from whitelab.advice.advising import CLUSTER_STARTS, CLUSTERINGS, ON_PAIRS, ON_SEARCH, ON_TEXTS
+from whitelab.advice.advising import CLUSTER_STARTS, CLUSTERINGS, ON_PAIRS, ON_SEARCH, ON_TEXTS, PURPOSES
 from whitelab.advice.answer import FEW
 from whitelab.advice.candidates import candidates
 from whitelab.advice.evidence import Option, Tried, enough, weigh
@@ -407,6 +407,16 @@ def test_the_resamples_are_followed_as_the_options_are_until_all_is_done(few_can
         assert seen == sorted(seen)
         assert seen[-1] == (100, 100)
         assert 0 < seen[0][0] < 50 < seen[-2][0] < 100
+
+
+@pytest.mark.parametrize("purpose", PURPOSES)
+def test_resamples_go_on_where_the_options_end_and_count_little_where_these_cost_most(purpose):
+    seen = []
+    measuring, weighing = advising._parts(lambda *step: seen.append(step), purpose)
+    measuring(3, 3), weighing(0, 2), weighing(2, 2)
+    (measured, _), begun, ended = seen
+    assert (begun, ended) == ((measured, 100), (100, 100))
+    assert (measured >= 90) == (purpose in ("store", *ON_TEXTS))
 
 
 def test_sentences_alone_decide_nothing_and_warn_of_a_map_of_few():

@@ -46,6 +46,8 @@ PURPOSES = {
 ON_PAIRS, ON_SEARCH, ON_TEXTS = ("rank", "threshold", "store"), ("rank", "store"), ("classify", "cluster")
 SERVED = {"pairs": ON_PAIRS, "search": ON_SEARCH, "texts": ON_TEXTS, "sentences": tuple(PURPOSES)}
 CLUSTERINGS, CLUSTER_STARTS = 10, 5  # runs of k-means of each option, and the starts of which a run is the best
+# Of the whole time, in percent, that measuring the options takes, the rest being resamples: on the demonstration set.
+_MEASURING = {"rank": 60, "threshold": 40, "store": 98, "classify": 98, "cluster": 90}
 STORED = ("float32", "int8", "binary+itq")  # with faiss; without it float32 alone
 
 
@@ -71,7 +73,7 @@ def advise_pairs(
     if said := reversal(space, raw):
         blurs = "On scores that run the other way, whatever loses meaning seems to gain."
         return Advice(purpose, None, ("No advice from these pairs yet.", f"{capitalised(said)}.", blurs), None, None)
-    measuring, weighing = _halves(progress)
+    measuring, weighing = _parts(progress, purpose)
     other_text = chosen.fit not in OWN_SENTENCES and chosen.fits
     fit = chosen.fit if other_text else "cross"
     if why := _undecidable(space, raw.with_(aggregate="all") if purpose == "threshold" else raw, fit):
@@ -181,7 +183,7 @@ def advise_search(space: RetrievalSpace, chosen: Setting, purpose: str = "rank",
     raw = chosen.raw.with_(aggregate="all")
     space_of, measured = space.space, ("nDCG@10 x 100", "queries")
     offered = raw, space_of.n_layers, space_of.dim, "corpus", space_of.texts["corpus"].span
-    measuring, weighing = _halves(progress)
+    measuring, weighing = _parts(progress, purpose)
     if purpose == "store":
         coded = _coded(space, to_store(*offered), measuring)
         values, tried, protocol = torch.stack([one.values for one in coded]), _as_stored(coded), coded[0].protocol
@@ -216,7 +218,7 @@ def advise_texts(
     settings = candidates(raw, space.n_layers, space.dim, "task", space.span)
     if purpose == "cluster":
         return answer(_grouped(space, data, settings, model, progress), purpose)
-    how, (measuring, weighing) = How("linear"), _halves(progress)
+    how, (measuring, weighing) = How("linear"), _parts(progress, purpose)
     found = _each(settings, lambda setting: probe(space, data, setting, how, model=model), measuring)
     values = 100 * torch.from_numpy(np.stack([one.hits for one in found])).double()
     tried = [Tried.whole(setting, _kept(setting, one.rank, space.dim)) for setting, one in _both(settings, found)]
@@ -232,7 +234,7 @@ def _grouped(
         raise ValueError("purpose='cluster' must have single texts with labels, got pairs of texts")
     rows = occurrences(data, np.arange(data.n_rows))
     labels = torch.tensor(data.y)
-    measuring, weighing = _halves(progress)
+    measuring, weighing = _parts(progress, "cluster")
     found = _each(settings, lambda setting: _clusters(space, setting, rows, len(labels.unique())), measuring)
 
     def agreement(counts: Float[Tensor, "n_and_runs b"]) -> Float[Tensor, "v b"]:
@@ -325,9 +327,10 @@ def _kept(setting: Setting, rank: int, dim: int) -> int:
     return variant(setting.whitening).columns(rank, dim)
 
 
-def _halves(progress: Progress) -> tuple[Progress, Progress]:
-    """How far the options are measured, and then resampled, as the halves of the way in percent."""
-    return part_of(progress, 0, 50, 100), part_of(progress, 50, 50, 100)
+def _parts(progress: Progress, purpose: str) -> tuple[Progress, Progress]:
+    """How far the options are measured, and then resampled, as parts of the whole time in percent."""
+    share = _MEASURING[purpose]
+    return part_of(progress, 0, share, 100), part_of(progress, share, 100 - share, 100)
 
 
 def _each(settings: tuple[Setting, ...], measure, progress: Progress) -> list:
