@@ -190,7 +190,8 @@ WALKS = {
     6: (1440, "light", "M k m K"),
     7: (1440, "dark", "K m K"),
     8: (768, "light", "m M k"),
-    9: (390, "light", "M k m"),
+    9: (1440, "light", "m K k"),
+    10: (390, "light", "M k m"),
 }
 RELOADED = (1, 2, 3, 4, 7)  # in the second step: both clouds, a curve, a number, a choice
 
@@ -282,23 +283,23 @@ def test_each_move_between_lessons_is_one_step_back_whatever_knobs_were_moved(ap
         shown.settle()
 
     page.get_by_role("link", name="Start lesson 4").click()
-    at("Lesson 4 of 9 · step 1 of 3")
+    at("Lesson 4 of 10 · step 1 of 3")
     page.goto(f"{app}/?lesson=4&step=3&guess3=0")
-    at("Lesson 4 of 9 · step 3 of 3")
+    at("Lesson 4 of 10 · step 3 of 3")
     page.locator(f'{SIDEBAR} [aria-label="Layers, averaged"] button').nth(3).click()
     page.wait_for_function("() => /layers=3/.test(location.search)")
     shown.settle()
     page.get_by_role("button", name="Next lesson").click()
-    at("Lesson 5 of 9 · step 1 of")  # at another layer, on another page
+    at("Lesson 5 of 10 · step 1 of")  # at another layer, on another page
     page.go_back()
-    at("Lesson 4 of 9 · step 3 of 3")
+    at("Lesson 4 of 10 · step 3 of 3")
     strip.get_by_role("button", name="Leave the lesson").click()
     strip.wait_for(state="detached")
     page.wait_for_function("() => !/lesson|step|guess/.test(location.search)")
     page.go_back()
-    at("Lesson 4 of 9 · step 3 of 3")
+    at("Lesson 4 of 10 · step 3 of 3")
     page.go_back()
-    at("Lesson 4 of 9 · step 1 of 3")
+    at("Lesson 4 of 10 · step 1 of 3")
     page.go_back()
     page.get_by_role("link", name="Start lesson 4").wait_for()
 

@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from whitelab.lessons import sentences as sentences_lesson
 from whitelab.lessons import training as training_lesson
 from whitelab.lessons.clouds import KINDS, ghosts, measured, placed
 from whitelab.lessons.lesson import Answer, setting_on, similar, written
+from whitelab.scoring.fit_scopes import halves
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
@@ -25,10 +27,21 @@ STEPS = [(number, step) for number, lesson in LESSONS.items() for step in range(
 REACHED = {(1, 2): (1.5, 0.0), (2, 2): (3.0, 0.5), (3, 1): (-26.0, 0.5, 1.8)}  # the goal of each cloud
 
 
-@pytest.fixture
-def space(space):
-    """With enough pairs of two different sentences that count as similar: a lesson needs ten."""
+def with_similar(space):
+    """The same with enough pairs of two different sentences that count as similar: a lesson needs ten."""
     return replace(space, gold=(space.gold + 0.5).clamp(max=5.0))
+
+
+@pytest.fixture
+def space():
+    """Pairs that fall into halves without a common sentence."""
+    return with_similar(make_space(n=160, sizes=(50, 40), seed=5))
+
+
+@pytest.fixture
+def dense():
+    """Few sentences in many pairs."""
+    return with_similar(make_space())
 
 
 def of(number: int, step: int, space):
@@ -44,8 +57,8 @@ def score(space, text: str) -> float:
 # ------------------------------------------------------------------------------------------- every lesson
 
 
-def test_there_are_nine_lessons_with_all_that_a_teacher_needs():
-    assert list(LESSONS) == list(range(1, 10))
+def test_there_are_ten_lessons_with_all_that_a_teacher_needs():
+    assert list(LESSONS) == list(range(1, 11))
     for lesson in LESSONS.values():
         assert len(lesson.steps) >= 3
         assert 3 <= lesson.minutes <= 15
@@ -127,15 +140,15 @@ def test_what_a_map_of_too_few_sentences_gives_is_not_explained(number, step, di
             ask(number, step, distinct)
 
 
-def test_training_and_whitening_are_compared_at_the_same_number_of_directions(space):
-    few = with_few_sentences(space)
-    question, _ = asked(9, 3, few)
+def test_training_and_whitening_are_compared_at_the_same_number_of_directions(dense):
+    few = with_few_sentences(dense)
+    question, _ = asked(10, 3, few)
     assert f"a map to {few.n_sentences // 3} random directions" in question
     white = score(few, f"{training_lesson._SETTING}@{few.n_sentences // 3}")
-    assert answered(9, 3, few).numbers["PCA whitening"] == white
+    assert answered(10, 3, few).numbers["PCA whitening"] == white
 
 
-@pytest.mark.parametrize(("number", "step"), [(3, 2), (4, 2), (5, 1), (6, 2), (9, 3)])
+@pytest.mark.parametrize(("number", "step"), [(3, 2), (4, 2), (5, 1), (6, 2), (10, 3)])
 def test_a_score_below_chance_which_nobody_can_predict_is_no_answer(number, step, space):
     turned = replace(space, gold=5 - space.gold)
     assert whitelab.score(turned, Setting.parse("L-1:pca")).spearman < 0
@@ -144,7 +157,7 @@ def test_a_score_below_chance_which_nobody_can_predict_is_no_answer(number, step
 
 
 @pytest.mark.parametrize(
-    ("number", "step"), [(3, 2), (4, 1), (4, 2), (5, 1), (5, 2), (6, 1), (6, 2), (6, 4), (8, 1), (8, 3), (9, 3)]
+    ("number", "step"), [(3, 2), (4, 1), (4, 2), (5, 1), (5, 2), (6, 1), (6, 2), (6, 4), (8, 1), (8, 3), (10, 3)]
 )
 def test_a_score_of_a_handful_of_pairs_is_no_answer_and_not_asked_for(number, step):
     few = make_space(sizes=(9,))
@@ -462,29 +475,29 @@ def test_the_best_exponent_is_the_one_whose_score_is_highest(space):
     assert answered(6, 3, space).value == max(scores, key=scores.get)
 
 
-def test_hubs_are_counted_under_the_map_and_partners_looked_for_on_their_lists(space):
-    setting = setting_on(space, "L1:pca")
-    counts = geometry.hubness(geometry.nearest(transformed(space, setting))).counts
-    near = hubs.neighbours(space, setting)
+def test_hubs_are_counted_under_the_map_and_partners_looked_for_on_their_lists(dense):
+    setting = setting_on(dense, "L1:pca")
+    counts = geometry.hubness(geometry.nearest(transformed(dense, setting))).counts
+    near = hubs.neighbours(dense, setting)
     assert near.largest == int(counts.max())
     assert near.hubs()[0][1] == int(counts.max())
-    alike = [(int(a), int(b)) for a, b, gold in zip(space.first, space.second, space.gold, strict=True) if gold > 4]
+    alike = [(int(a), int(b)) for a, b, gold in zip(dense.first, dense.second, dense.gold, strict=True) if gold > 4]
     place = {int(row): i for i, row in enumerate(near.rows)}
     hits = [place[b] in near.lists[place[a]].tolist() for a, b in alike if a != b]
-    assert near.partners(space).tolist() == hits
+    assert near.partners(dense).tolist() == hits
 
 
-def test_a_lesson_on_hubs_names_the_sentences_and_the_pairs_it_looks_at(space, monkeypatch):
+def test_a_lesson_on_hubs_names_the_sentences_and_the_pairs_it_looks_at(dense, monkeypatch):
     monkeypatch.setattr(hubs, "_MOST", 80)  # the first 40 pairs, seven of whose sentences repeat others at least
-    rows = set(space.first[:40].tolist() + space.second[:40].tolist())
+    rows = set(dense.first[:40].tolist() + dense.second[:40].tolist())
     assert 12 < len(rows) < 60
-    question, ask = asked(7, 1, space)
+    question, ask = asked(7, 1, dense)
     assert f"For each of {len(rows)} sentences" in question
     assert ask.high == len(rows) - 1
-    alike = [(int(a), int(b)) for a, b, gold in zip(space.first, space.second, space.gold, strict=True) if gold > 4]
+    alike = [(int(a), int(b)) for a, b, gold in zip(dense.first, dense.second, dense.gold, strict=True) if gold > 4]
     pairs = sum(a in rows and b in rows and a != b for a, b in alike)
-    assert f"Take {pairs} pairs of two different" in asked(7, 3, space)[0]
-    assert f"Of these {pairs} pairs" in answered(7, 3, space).words
+    assert f"Take {pairs} pairs of two different" in asked(7, 3, dense)[0]
+    assert f"Of these {pairs} pairs" in answered(7, 3, dense).words
 
 
 def test_lists_are_not_said_to_stay_where_only_the_partners_on_them_do(space, monkeypatch):
@@ -539,13 +552,42 @@ def test_the_map_that_ranks_best_is_the_one_whose_score_is_highest_and_near_ties
     assert [ask.right(option, answer) for option in ask.options] == [one >= max(scores) - 0.5 for one in scores]
 
 
+def test_averages_of_two_layers_are_counted_as_the_map_of_layer_pairs_scores_them(space):
+    cells = {cell.layers: cell.spearman for cell in whitelab.layer_pairs(space, Setting((0,))).cells}
+    ahead = [score > max(cells[a, a], cells[b, b]) for (a, b), score in cells.items() if a != b]
+    answer = answered(9, 1, space)
+    assert (answer.value, answer.numbers["averages"]) == (sum(ahead), len(ahead))
+    assert answered(9, 2, space).numbers["Layer 1 and the last"] == pytest.approx(cells[1, space.n_layers - 1])
+
+
+def test_layers_chosen_on_one_half_are_judged_on_the_other(space):
+    late, numbers = halves(space), answered(9, 3, space).numbers
+    every = [(a, b) for a in range(space.n_layers) for b in range(a, space.n_layers)]
+
+    def scores(pairs, layers) -> float:
+        cosines = geometry.row_cosines(space.combine(tuple({*layers})), space.first[pairs], space.second[pairs])
+        return 100 * float(whitelab.spearman(cosines, space.gold[pairs]))
+
+    for name, alone in (("average", False), ("layer", True)):
+        best = max((layers for layers in every if (layers[0] == layers[1]) is alone), key=partial(scores, ~late))
+        assert numbers[f"{name}, chosen on"] == pytest.approx(scores(~late, best))
+        assert numbers[name] == pytest.approx(scores(late, best))
+    assert f"on the {int(late.sum())} other pairs" in asked(9, 3, space)[0]
+
+
+def test_of_one_layer_no_average_is_asked_for(space):
+    for step in (1, 2, 3):
+        with pytest.raises(NoAnswer, match="one layer only"):
+            asked(9, step, replace(space, values=space.values[:1]))
+
+
 def test_training_starts_all_runs_from_one_map_and_gives_the_same_paths_twice(space):
     runs = {name: training_lesson.trained(space, name) for name in training_lesson.OBJECTIVES}
     assert len({path[0] for path in runs.values()}) == 1
     assert training_lesson.trained(space, "mse") == runs["mse"]
-    assert answered(9, 3, space).value == runs["simcse"][-1].spearman
+    assert answered(10, 3, space).value == runs["simcse"][-1].spearman
     cosines = {training_lesson.OBJECTIVES[name]: path[-1].mean_cosine for name, path in runs.items()}
-    assert {name: answered(9, 2, space).numbers[name] for name in cosines} == cosines
+    assert {name: answered(10, 2, space).numbers[name] for name in cosines} == cosines
 
 
 def test_a_space_that_starts_in_one_place_has_no_collapse_to_predict(space):
@@ -553,7 +595,7 @@ def test_a_space_that_starts_in_one_place_has_no_collapse_to_predict(space):
     for step in (1, 2):
         for ask in (asked, answered):
             with pytest.raises(NoAnswer, match=r"mean cosine of 1\.00 before the first step"):
-                ask(9, step, narrow)
+                ask(10, step, narrow)
 
 
 @pytest.mark.parametrize("fallen", [(), ("SimCSE",), ("Plain MSE",), ("SimCSE", "Plain MSE"), ("W-MSE", "Plain MSE")])
@@ -564,7 +606,7 @@ def test_reasons_of_a_collapse_are_those_of_the_runs_that_fell(fallen, space, mo
         for name, label in training_lesson.OBJECTIVES.items()
     }
     monkeypatch.setattr(training_lesson, "paths", lambda space: ends)
-    first, second = (answered(9, step, space).words for step in (1, 2))
+    first, second = (answered(10, step, space).words for step in (1, 2))
     assert ("only pulls together is satisfied" in first) is (fallen == ("Plain MSE",))
     assert ("the collapse is ruled out" in second) is ("Plain MSE" in fallen and "W-MSE" not in fallen)
     assert ("SimCSE keeps them apart too" in second) is (fallen == ("Plain MSE",))
@@ -572,9 +614,9 @@ def test_reasons_of_a_collapse_are_those_of_the_runs_that_fell(fallen, space, mo
 
 
 def test_runs_are_drawn_by_their_alignment_only_where_gold_says_which_pairs_are_alike(space):
-    assert set(answered(9, 2, space).paths) == set(training_lesson.OBJECTIVES)
+    assert set(answered(10, 2, space).paths) == set(training_lesson.OBJECTIVES)
     for scale in (0.2, 20.0):
-        assert not answered(9, 2, replace(space, gold=scale * space.gold)).paths
+        assert not answered(10, 2, replace(space, gold=scale * space.gold)).paths
 
 
 def test_there_is_no_hub_among_so_few_sentences_that_ten_are_many(space):

@@ -1,12 +1,12 @@
-"""Nine lessons on the real pages: each asks for predictions, and the core computes every answer when it is asked."""
+"""Ten lessons on the real pages: each asks for predictions, and the core computes every answer when it is asked."""
 
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.lessons import by_hand, cone, dimensions, gain, hubs, roundness, sentences, spread, training
+from whitelab.lessons import by_hand, cone, dimensions, gain, hubs, roundness, sentences, spread, together, training
 from whitelab.lessons.lesson import Answer, Ask, Choice, Cloud, Curve, Lesson, NoAnswer, Number, Step
 
 LESSONS: dict[int, Lesson] = {
     module.LESSON.number: module.LESSON
-    for module in (cone, roundness, by_hand, gain, sentences, dimensions, hubs, spread, training)
+    for module in (cone, roundness, by_hand, gain, sentences, dimensions, hubs, spread, together, training)
 }
 
 

@@ -1,4 +1,4 @@
-"""Lesson 9: whether training finds what whitening computes.
+"""Lesson 10: whether training finds what whitening computes.
 
 A whitening is a linear map in closed form. Here a linear map is trained instead, on the open space's own vectors, with
 three objectives of the training page: seconds, where training the model itself takes minutes.
@@ -227,7 +227,7 @@ def against_whitening(space: LayerEmbeddings) -> Answer:
 
 
 LESSON = Lesson(
-    9,
+    10,
     "Can training do it instead?",
     "Whitening is a formula. Can a few steps of training find as good a map?",
     "training",
