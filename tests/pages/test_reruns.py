@@ -12,7 +12,7 @@ from whitelab.ui.results.jobs import jobs
 from whitelab.ui.sections import layer_maps
 from whitelab.ui.sidebar import opening
 
-from .visiting import choose, failed, go_to, live, metrics, said, start, until
+from .visiting import alts, choose, failed, go_to, live, metrics, said, start, until
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +91,15 @@ def test_a_page_that_was_left_waits_for_nothing_any_more(small, held, monkeypatc
     assert jobs().waiting == 0
     go_to(at, "uniformity")
     assert jobs().waiting == 1
+
+
+def test_the_last_plane_stays_until_the_one_of_another_k_is_measured(small, held):
+    at = until(start("uniformity", **small, k="20", layers="1,2", positives="ge4"))
+    before = next(alt for alt in alts(at) if alt.startswith("Uniformity and alignment"))
+    jobs().submit("held-plane", "Held", held)
+    at.session_state["k"] = 10
+    at.run()
+    assert jobs().waiting == 1
+    assert before in alts(at)
+    assert said(at, "The floor for 20 dimensions is")
+    assert any(one.label == "Show the code" for one in at.expander)
