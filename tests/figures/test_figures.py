@@ -152,6 +152,13 @@ def test_layer_colours_run_along_one_scale():
     assert figures.layer_colour(0, 1) == colours[0]
 
 
+@pytest.mark.parametrize("kind", all_figures())
+def test_what_is_drawn_after_points_on_a_canvas_lies_on_that_canvas(kind):
+    """A browser lays the canvas of `scattergl` over every `scatter`."""
+    types = [trace.type for trace in all_figures()[kind].data]
+    assert not any(one == "scatter" and "scattergl" in types[:i] for i, one in enumerate(types))
+
+
 # Hover text
 
 

@@ -215,7 +215,8 @@ def cone(points: np.ndarray, mean: tuple[float, float], sentences: Sequence[str]
         text=[wrapped(text) for text in sentences],
         hovertemplate="%{text}<extra></extra>",
     )
-    figure.add_scatter(
+    figure.add(
+        "scattergl",  # as the points are, whose canvas lies over every scatter
         x=[0],
         y=[0],
         mode="markers",
