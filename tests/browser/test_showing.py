@@ -211,21 +211,27 @@ def test_on_a_phone_no_tool_bar_covers_words_or_a_chart(app, chromium):
     context.close()
 
 
-def test_every_control_of_the_bar_is_reached_by_keyboard_and_a_page_that_is_has_a_ring(app, visit):
+RING = "[data-testid=stTopNavLink], [data-testid=stPageLink-NavLink], [data-testid=stCheckbox] label"  # that show it
+
+
+def test_every_control_of_the_bar_is_reached_by_keyboard_and_links_and_switches_that_are_have_a_ring(app, visit):
     page = visit(app).open("")
     reached, rings = set(), set()
+    ring = f"""(e => e ? [[e.dataset.testid ?? e.tagName, getComputedStyle(e).outlineStyle].join()] : [])(
+        document.activeElement.matches('a, input') && document.activeElement.closest('{RING}'))"""
     for _ in range(60):
         page.keyboard.press("Tab")
         name = page.evaluate(
             "(e => e.getAttribute('aria-label') || e.labels?.[0]?.innerText || e.innerText)(document.activeElement)"
         )
         reached |= {name.split(".")[0]} if name else set()
-        if page.evaluate("document.activeElement.dataset.testid") == "stTopNavLink":
-            rings |= {page.evaluate("getComputedStyle(document.activeElement).outlineStyle")}
+        rings.update(page.evaluate(ring))
+    page.get_by_test_id("stPageLink-NavLink").first.focus()
+    rings.update(page.evaluate(ring))
     wanted = {"k, kept dimensions", "Anisotropy", "Mean", "0"}
     assert wanted <= reached, reached
     assert any("Variant" in name for name in reached), reached
-    assert rings == {"solid"}
+    assert rings == {"stTopNavLink,solid", "stPageLink-NavLink,solid", "LABEL,solid"}
 
 
 # What WebGL paints

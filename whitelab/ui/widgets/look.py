@@ -26,9 +26,11 @@ STYLE = """<style>
 [data-testid=stTopNav]:has([inert] [aria-current=page]) [data-testid=stTopNavSection] {
     background-color: rgba(146, 164, 200, 0.25);
 }
-[data-testid=stTopNavLink]:focus-visible, [data-testid=stSidebarNavLink]:focus-visible {
+[data-testid=stTopNavLink]:focus-visible, [data-testid=stSidebarNavLink]:focus-visible,
+[data-testid=stPageLink-NavLink]:focus-visible, [data-testid=stCheckbox] label:has(input:focus-visible) {
     outline: 2px solid light-dark(#1B649F, #5AA9E6); outline-offset: -2px;
 }
+[data-testid=stCheckbox] label { border-radius: 0.25rem; outline-offset: 2px !important; }
 [data-testid=stLayoutWrapper]:has(> [class*=st-key-line-]),
 [data-testid=stVerticalBlock][class*=st-key-line-] {
     min-height: 50px; height: auto; flex: none; overflow: visible;
