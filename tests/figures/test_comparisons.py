@@ -95,3 +95,10 @@ def test_a_setting_has_the_hue_of_its_variant_and_the_symbol_of_its_model():
     assert len({trace.marker.symbol for trace in figure.data}) == len({row["model"] for row in rows})
     low, high = figure.layout.xaxis.range
     assert low < -3.9 < high
+
+
+def test_no_name_of_a_setting_is_struck_through_by_the_floor():
+    at_floor = [spot("pca", 1) | {"uniformity": -3.9, "alignment": high, "label": "L1+L-1 pca"} for high in (0.3, 0.9)]
+    trace = figures.setting_plane([*at_floor, spot("none", 2)], -3.9).data[0]
+    assert trace.text[:2] == ("L1+L-1 pca", "L1+L-1 pca")
+    assert trace.textposition[:2] == ("middle right", "middle right")

@@ -162,6 +162,20 @@ def test_long_labels_take_the_room_of_their_letters():
     assert [long[i] for i in range(3)] == ["top center", "middle right", "top center"]
 
 
+def test_labels_stay_within_the_axes_and_off_the_uprights():
+    ends, free = ((0, 0), (300, 400)), label_sides([(150, 20)], [0], (300, 400), [4])
+    assert free == {0: "top center"}
+    for point, ruled, side in [
+        ((150, 20), [150], "middle right"),  # the upright goes through the point
+        ((150, 20), [170], "top center"),
+        ((290, 20), [290], "middle left"),
+        ((290, 390), [], "middle left"),
+        ((150, 390), [], "middle right"),
+        ((10, 2), [10], None),
+    ]:
+        assert label_sides([point], [0], (300, 400), [4], within=ends, ruled=ruled).get(0) == side
+
+
 def steps():
     """Two layers, raw and whitened."""
     rows = (0, "none", 0.1, -1.0), (1, "none", 0.2, -1.5), (0, "pca", 0.5, -3.0), (1, "pca", 0.6, -3.5)

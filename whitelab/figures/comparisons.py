@@ -175,7 +175,9 @@ def setting_plane(rows: Sequence[Mapping], floor: float) -> go.Figure:
         range(len(known)),
         (high - low + 2 * pad, max(tops, default=0.0) or 1.0),
         [len(row["label"]) for row in known],
-        (600, 400),
+        (280, 300),  # in a window of 390, below a legend of four lines
+        ((low - pad, 0), (high + pad, np.inf)),
+        [floor],
     )
     figure = Drawing()
     loss_plane(figure, floor)

@@ -183,20 +183,27 @@ def label_sides(
     span: Point,
     letters: Sequence[int] | None = None,
     pixels: Point = (300, 400),
+    within: tuple[Point, Point] = ((-np.inf, -np.inf), (np.inf, np.inf)),
+    ruled: Sequence[Number] = (),
 ) -> dict[int, str]:
     """The side of each point on which its label, of so many letters (two), covers no other label and no other point.
 
+    Nor does it leave the corners `within` which it must lie, or meet the uprights `ruled` at places on the x axis.
     Points without such a side have none, and those left out of `order`; the first in it choose first. Measured
     on a plot of so many pixels whose axes `span` so much, so that on a wider one there is more room, not less.
     """
-    places = np.array(points, dtype=float).reshape(-1, 2)
-    places = places / np.maximum(span, 1e-12) * pixels
+    scale = np.array(pixels) / np.maximum(span, 1e-12)
+    places = np.array(points, dtype=float).reshape(-1, 2) * scale
+    low, high = np.array(within, dtype=float) * scale
+    rules = np.array(ruled, dtype=float) * scale[0]
     sizes = np.array([[count, 1] for count in (letters or [2] * len(places))]).reshape(-1, 2) * _LETTER
     sides, taken, centres = {}, [], np.empty((0, 2))
     for i in order:
         for side, (halves, right, up) in _SIDES.items():
             centre = places[i] + (halves * sizes[i, 0] / 2 + right, up)
             near = (np.abs(places - centre) < sizes[i] / 2 + 5).all(axis=1).any()
+            near |= (centre - sizes[i] / 2 < low).any() or (centre + sizes[i] / 2 > high).any()
+            near |= (np.abs(rules - centre[0]) < sizes[i, 0] / 2).any()
             if not near and not (np.abs(centres - centre) < (sizes[taken] + sizes[i]) / 2).all(axis=1).any():
                 sides[i], centres = side, np.vstack([centres, centre])
                 taken.append(i)
