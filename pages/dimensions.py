@@ -9,7 +9,7 @@ from whitelab.ui.results.scores import curve_of, doubt_of, scored
 from whitelab.ui.sections import controls_of_k, every_layer, search_cost
 from whitelab.ui.sections.held_out_curve import cross_fitted, held_out_words
 from whitelab.ui.sidebar.workspace import take
-from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.chart import chart, line_key
 from whitelab.ui.widgets.metric import Metric, headlines, score_metric
 from whitelab.ui.widgets.page import close_page, open_page
 from whitelab.ui.widgets.variants import LABELS, all_numbers, instead, over_k
@@ -60,17 +60,19 @@ with st.container(horizontal=True, vertical_alignment="center"):
         st.button(f"Take the best k, {curve.best_k}", on_click=take, kwargs={"k": curve.best_k})
         st.button(f"Take the knee, {curve.knee}", on_click=take, kwargs={"k": curve.knee})
 controls = controls_of_k.computed(space, setting) if wanted else {}
+figure = figures.k_curves(
+    curve.spearman,
+    curve.subsets if lines else {},
+    spec,
+    LABELS[spec],
+    {"chosen": k, "best": curve.best_k, "knee": curve.knee},
+    curve.rank,
+    raw.spearman,
+    others + controls_of_k.lines(controls),
+)
+line_key(figure)
 chart(
-    figures.k_curves(
-        curve.spearman,
-        curve.subsets if lines else {},
-        spec,
-        LABELS[spec],
-        {"chosen": k, "best": curve.best_k, "knee": curve.knee},
-        curve.rank,
-        raw.spearman,
-        others + controls_of_k.lines(controls),
-    ),
+    figure,
     "k-curve",
     lambda: [
         {"k": j, "spearman": score, "explained": share}

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from tiny import write_task
 
 import whitelab
 from whitelab.base.machine import processor
@@ -59,6 +60,18 @@ def test_the_curve_is_held_against_columns_that_no_covariance_chose(small, space
     for name in ("first", "random", "projection"):
         assert floats(drawn[CONTROLS[name]]) == pytest.approx(found[name].spearman)
     assert said(at, "Random coordinates and projections are the mean of 5 draws.")
+
+
+def test_every_line_of_a_subset_is_named_beside_its_colour(small, tmp_path):
+    query = small | {"data": str(write_task(tmp_path, subsets=3)), "task": "sts12"}
+    at = until(start("dimensions", **query, lines="true"))
+    drawn = json.loads(at.get("plotly_chart")[0].proto.spec)["data"]
+    colours = {trace["name"]: trace["line"]["color"] for trace in drawn if trace.get("legendgroup") == "subsets"}
+    (key,) = (one.proto.body for one in at.get("html") if "border-top" in one.proto.body)
+    assert len(colours) == 4  # and that of them all, which is in the legend
+    for name in colours.keys() - {"each subset"}:
+        assert colours[name] in key.partition(f">{name}<")[0].rpartition("border-top")[2]
+    assert not [one for one in choose(at, lines=False).get("html") if "border-top" in one.proto.body]
 
 
 def floats(values) -> list[float]:

@@ -48,7 +48,7 @@ def k_curves(
     for number, (name, values) in enumerate(subsets.items()):
         line = rule(SUBSET_COLOURS[number % len(SUBSET_COLOURS)], width=1.2)
         add_line(figure, ks, values, name, line, hover, opacity=0.85, legendgroup="subsets", showlegend=False)
-    if subsets:  # the pointer names them: a dozen names would take the room of the curves
+    if subsets:  # named beside the figure: a dozen names would take the room of the curves
         add_line(figure, [None], [None], "each subset", rule(width=1.2), "", legendgroup="subsets")
     for spec, name, dash, values in others:
         add_line(figure, ks, values, name, variant_line(spec, dash, 2), hover)

@@ -60,6 +60,23 @@ def chart(
         _download(rows, key)
 
 
+def line_key(figure: go.Figure) -> None:
+    """The names of lines that a figure's legend leaves out, each beside a piece of its line.
+
+    Words wrap at any width, where a legend of a dozen names takes a phone's room from the curves.
+    """
+    lines = [trace for trace in figure.data if trace.mode == "lines" and trace.name and trace.showlegend is False]
+    piece = "flex: none; width: 1.5rem; margin-right: 0.375rem; border-top: 3px solid"
+    parts = (
+        '<span style="display: inline-flex; align-items: center">'
+        f'<span aria-hidden="true" style="{piece} {one.line.color}"></span>{one.name}</span>'
+        for one in lines  # whose names the figure holds as escaped HTML
+    )
+    if lines:
+        style = "display: flex; flex-wrap: wrap; gap: 0.125rem 1rem; font-size: 0.875rem"
+        st.html(f'<div style="{style}">{"".join(parts)}</div>')
+
+
 def clicked(key: str) -> Any | None:
     """What was clicked in the chart `key`, as its figure describes it; None where nothing was."""
     points = st.session_state[key].selection.points
