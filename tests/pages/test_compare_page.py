@@ -13,7 +13,8 @@ from streamlit.testing.v1 import AppTest
 from tiny import build_model
 
 import whitelab
-from whitelab.compare import FIELDS, PRESETS, Bench, Grid, compare, differences, resample, walk
+from whitelab.compare import FIELDS, PRESETS, Bench, Grid, compare, differences, published, resample, walk
+from whitelab.compare import grid as compared
 from whitelab.encoding.names import shown_name
 from whitelab.scoring.setting import parse_settings
 
@@ -98,6 +99,21 @@ def test_a_comparison_shows_the_scores_and_why_some_are_missing_and_tests_row_ag
     assert table(at, "Setting").to_dict("records")[-1]["Model"] == "someone/model"  # on another visit too
     low, high = drawn.interval(rows[0], "pairs")
     assert table(choose(at, shown="95 % interval"), "Setting")["pairs"][0] == f"{low:.2f} to {high:.2f}"
+
+
+def test_published_numbers_are_offered_only_where_a_paper_prints_one_and_no_name_is_cut(filled, monkeypatch):
+    none = "The papers print no number"
+    at = filled("L3\nL1+L3:shuffled_group:groups=4")
+    assert at.get_by_key("shown").options == ["Measured", "95 % interval"]
+    assert said(at, none)
+    widths = json.loads(next(one for one in at.dataframe if "Setting" in one.value.columns).proto.columns)
+    assert widths["Setting"]["width"] >= 7 * len("mean/L1+L3:shuffled_group:groups=4")
+    number = published.numbers("bert-whitening")[0]
+    monkeypatch.setattr(compared, "printed", lambda *_: number)
+    at = filled("L2")
+    assert not said(at, none)
+    score = table(at, "Setting")["pairs"][0]
+    assert table(choose(at, shown="Difference"), "Setting")["pairs"][0] == pytest.approx(score - number.value)
 
 
 def test_nothing_is_compared_unasked_a_reload_keeps_it_and_a_longer_grid_computes_what_is_new(

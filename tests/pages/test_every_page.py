@@ -103,11 +103,12 @@ def test_nothing_is_encoded_twice(small, forward_calls):
     assert forward_calls == []
 
 
-def test_every_table_fits_beside_the_bar(small, subtests):
+def test_every_table_fits_beside_the_bar_and_has_a_name(small, subtests):
     at = start(**small)
     for page in tour(at):
         with subtests.test(page):
             assert max(table_widths(at), default=0) <= ROOM
+            assert all(one.proto.alt for one in at.dataframe)
 
 
 # The address

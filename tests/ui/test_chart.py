@@ -33,7 +33,7 @@ def page(values, styled=True):
     rows = [{"Score": value, "Gain": value, "Left": value, "Count": 12345} for value in values]
     best = {"Score": [value != 78.375 for value in values]}
     more = {"best": best, "printed": {"Count": "{:_}".format}} if styled else {}
-    rounded_table(rows, columns, placeholder="-", **more)
+    rounded_table(rows, columns, alt="Scores", placeholder="-", **more)
 
 
 def in_a_browser(value: float, sign: str = "") -> str:

@@ -245,6 +245,7 @@ def draw(advice: Advice) -> None:
                 "p, corrected": st.column_config.NumberColumn(format="%.3f"),
             },
             printed={"Bytes a vector": spaced},
+            alt="All options with score, test and bytes a vector, the highest score first",
             hide_index=True,
             height=heights.table(min(len(ranked), 16)),
             placeholder="",

@@ -156,4 +156,4 @@ def _table(found: Frontier) -> None:
             cells = {LABELS[name]: number(own[name], digits) for name in TURNED if name in own}
             spread = number(max(values) - min(values) if all(one == one for one in values) else None, digits)
             rows.append({"Stored as": code.label} | cells | {"Apart by": spread})
-    st.dataframe(rows, hide_index=True, key="bits-turned-table")
+    st.dataframe(rows, hide_index=True, key="bits-turned-table", alt="Score of each quantiser under each map")

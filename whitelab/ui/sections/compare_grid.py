@@ -24,12 +24,13 @@ from whitelab.ui.results.jobs import claim, follow, forget_finished, jobs
 from whitelab.ui.results.study import name_of, remembered, study_job
 from whitelab.ui.sections import mteb_files
 from whitelab.ui.sidebar.model import shared_encoder
-from whitelab.ui.widgets.chart import chart, keep_rows, rounded_table
+from whitelab.ui.widgets.chart import chart, keep_rows, rounded_table, text_width
 from whitelab.ui.widgets.choice import choice
 
 BUNDLED_MODELS = (BUNDLED, f"{BUNDLED}:3", f"random:{BUNDLED}", f"sif:{BUNDLED}")  # what the page opens with
 CELLS_KEPT = 2000  # of one data set; each holds a cosine for every pair
 VIEWS = ("Measured", "Published", "Difference", "95 % interval")
+PRINTED = ("Published", "Difference")  # of them, what there is only where a paper prints a number
 OUTCOMES = {"gain": "A is better", "loss": "B is better"}
 FORMATS = {"csv": ("CSV", "csv"), "markdown": ("Markdown", "md"), "latex": ("LaTeX", "tex")}
 
@@ -134,6 +135,7 @@ def ask_again(grid: Grid) -> None:
 
 def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> None:
     """The grid as it fills, above rows `given` from elsewhere; when full, intervals and tests, and downloads."""
+    offered = views(known(grid))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         view = view_picker(grid)
         tested = st.toggle(
@@ -148,6 +150,8 @@ def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> None:
     cells = follow(job, picture, key="grid", note=_counted, room=200)
     if cells is None:
         return
+    if views(known(grid)) != offered:  # they came while this was drawn
+        st.rerun()
     drawn = None
     if tested or view.shows == "95 % interval":
         drawn = intervals(grid, cells)
@@ -214,9 +218,15 @@ class View:
         return comparing.arranged(cells, self.models, self.settings, self.tasks, self.by)
 
 
+def views(cells: Sequence[Cell]) -> list[str]:
+    """What there is to show of cells: a paper's numbers and the differences from these only where one prints any."""
+    printed = any(cell.published for cell in cells)
+    return [one for one in VIEWS if printed or one not in PRINTED]
+
+
 def view_picker(grid: Grid) -> View:
     """Choose what the table shows."""
-    shows = choice("Show", VIEWS, key="shown")
+    shows = choice("Show", views(known(grid)), key="shown")
     with st.popover("Sort and filter", icon=":material/filter_list:"):
         columns = [*grid.tasks, *([AVERAGE] if len(grid.tasks) > 1 else [])]
         by = st.selectbox(
@@ -257,14 +267,19 @@ def table(
     best = {_title(task): [(*row, task) not in few for row in rows_of] for task in columns if view.shows == "Measured"}
     starved = ["; ".join(task for task in columns if (*row, task) in few) for row in rows_of]
     keep_rows(lambda: [one | {"Starved": tasks} for one, tasks in zip(records, starved, strict=True)], "grid")
+    if not any(cell.published for cell in cells):
+        st.caption("The papers print no number for these models under this preset.")
     number = st.column_config.NumberColumn(format="%+.2f" if view.shows == "Difference" else "%.2f")
+    texts = ("Model", "Setting")
+    named = {name: st.column_config.TextColumn(width=text_width([one[name] for one in records])) for name in texts}
     rounded_table(
         records,
-        {name: number for name in names if view.shows != "95 % interval"},
+        named | {name: number for name in names if view.shows != "95 % interval"},
         best=best,
         hide_index=True,
         height=heights.table(max(len(records), 1)),
         placeholder="-",
+        alt=f"{view.shows} of every model under every setting, a column for each task",
     )
     _beside(cells)
     _missing(cells)
@@ -295,7 +310,6 @@ def _beside(cells: Sequence[Cell]) -> None:
         st.warning(plain(starved), icon=":material/warning:")
     known = [cell for cell in cells if cell.published is not None and cell.spearman is not None]
     if not known:
-        st.caption("The papers print no number for these models under this preset.")
         return
     worst = max(known, key=lambda cell: abs(cell.spearman - cell.published.value))
     st.caption(
@@ -403,6 +417,7 @@ def row_against_row(drawn: Resampled, cells: Sequence[Cell]) -> None:
             "A less B": st.column_config.NumberColumn(format="%+.2f"),
             "p": st.column_config.NumberColumn(format="%.3f"),
         },
+        alt="Row A less row B on each task, with interval, p and verdict",
         hide_index=True,
     )
     st.caption(

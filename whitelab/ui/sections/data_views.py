@@ -97,6 +97,7 @@ def subsets(pairs: SentencePairs) -> None:
             if len(own)
         ],
         dict.fromkeys(("Lowest gold", "Mean gold", "Highest gold"), number),
+        alt="The subsets with their pairs and gold scores",
         printed={"Pairs": spaced},
         hide_index=True,
         height="content" if len(members) <= 12 else heights.table(12),
@@ -142,6 +143,7 @@ def search(pairs: SentencePairs) -> None:
         hide_index=True,
         row_height=heights.WRAPPED,
         height=min(540, heights.table(pairs.n_pairs, heights.WRAPPED)),
+        alt="The pairs, with both sentences and gold",
     )
     shown = min(FOUND, len(hits))
     st.caption(

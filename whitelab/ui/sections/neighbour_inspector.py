@@ -135,6 +135,7 @@ def _list(
             "Hub": st.column_config.TextColumn(width=35),
             "Sentence": st.column_config.TextColumn(width=184),  # all there is in a window of 390 pixels
         },
+        alt="The nearest sentences with cosine and the lists they are on",
         hide_index=True,
         row_height=heights.WRAPPED,
         height=heights.table(len(others), heights.WRAPPED),
@@ -166,7 +167,7 @@ def _remedies(space: LayerEmbeddings, compared: Setting) -> None:
             }
             for name, one in found.items()
         ]
-    st.dataframe(rows, hide_index=True, height=heights.table(len(rows)))
+    st.dataframe(rows, hide_index=True, height=heights.table(len(rows)), alt="Hubs of both spaces under each remedy")
     st.caption(
         "CSLS (Conneau et al. 2018): 2 cos(x, y) - r(x) - r(y), r the mean cosine with the ten nearest. Mutual "
         "proximity (Schnitzer et al. 2012): how likely each is farther from a third than from the other."

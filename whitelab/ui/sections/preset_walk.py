@@ -108,6 +108,7 @@ def _decisions(a: str, b: str, setting: Setting | None, found: dict) -> None:
         ]
         or [{"Decision": "Every field", PRESETS[a].label: "the same", PRESETS[b].label: "the same"}],
         hide_index=True,
+        alt="What the two presets decide differently",
     )
     same = [f"{FIELDS[f].lower()}: {worded(f, v)}" for f, v in decisions(a, setting).items() if f not in found]
     st.caption(f"The same in both: {'; '.join([*same, *ALIKE])}.")
@@ -159,7 +160,8 @@ def _draw(found: tuple[Walk, ...]) -> None:
     ]
     table.append({"Step": "Sum"} | {name: walk.difference for name, walk in _titled(found)})
     columns = {name: st.column_config.NumberColumn(format="%+.2f") for name, _ in _titled(found)}
-    rounded_table(table, columns, hide_index=True, placeholder="-", height=heights.table(len(table)))
+    alt = "Points of Spearman by which each step of the walk moves the score"
+    rounded_table(table, columns, alt=alt, hide_index=True, placeholder="-", height=heights.table(len(table)))
     st.caption(
         "Points of Spearman x 100 that each choice moves the score by, changed one after the other from top to "
         "bottom. In another order the steps can differ, because choices depend on each other; their sum cannot."

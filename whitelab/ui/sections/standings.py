@@ -181,6 +181,7 @@ def table(rows: Sequence[dict], title: str, names: Sequence[str]) -> None:
                 help="Held-out isotropy: IsoScore of sentences that were not fitted on; 1 is round.",
             ),
         },
+        alt=f"{title}: scores, their difference with interval and tests, and what the map was fitted on",
         hide_index=True,
         placeholder="",
         height="content",

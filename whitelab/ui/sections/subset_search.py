@@ -200,6 +200,7 @@ def _tasks(search: SubsetSearch) -> None:
     rounded_table(
         rows,
         dict.fromkeys(("Spearman x 100", beside), number),
+        alt="The best subset of layers of each task, beside the best on average",
         hide_index=True,
         height=heights.table(len(rows)),
     )

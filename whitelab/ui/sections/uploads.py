@@ -99,7 +99,9 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
     st.caption(f"The first rows of {spaced(sheet.n_rows)}:")
     narrow = st.column_config.TextColumn(width="medium")  # so that the scores are seen beside long sentences
     config = dict.fromkeys(sheet.names, narrow)
-    st.dataframe(sheet.preview(), hide_index=True, height="content", column_config=config)
+    st.dataframe(
+        sheet.preview(), hide_index=True, height="content", column_config=config, alt="The first rows of the sheet"
+    )
     if None in (chosen["first"], chosen["second"], chosen["score"]):
         return
     try:

@@ -22,7 +22,8 @@ def table(problems: Sequence[Problem], named: bool = True) -> None:
     columns = ("file", "line", "reason") if named else ("line", "reason")
     rows = [{name: getattr(one, name) for name in columns} for one in problems[:SHOWN]]
     narrow = {"line": st.column_config.NumberColumn(width=70)}
-    st.dataframe(rows, hide_index=True, height=heights.table(min(len(rows), 6)), column_config=narrow)
+    height, alt = heights.table(min(len(rows), 6)), "Rows that cannot be used, with line and reason"
+    st.dataframe(rows, hide_index=True, height=height, column_config=narrow, alt=alt)
     if len(problems) > SHOWN:
         st.caption(f"The first {spaced(SHOWN)} of {spaced(len(problems))}.")
 

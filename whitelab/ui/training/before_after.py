@@ -69,6 +69,7 @@ def draw(known: Sequence[Entry]) -> None:
                 for title, row in zip((f"{models[0]}, the start", models[1]), rows, strict=True)
             ],
             dict.fromkeys(titles, numbers),
+            alt="Spearman of the trained model and of its start, raw and mapped",
             hide_index=True,
         )
 

@@ -3,7 +3,7 @@
 import csv
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -121,6 +121,7 @@ def rounded_table(
     rows: Sequence[dict] | dict[str, list],
     column_config: Mapping[str, Any],
     *,
+    alt: str,
     best: Mapping[str, Sequence[bool]] | None = None,
     printed: Mapping[str, Callable[[Any], str]] | None = None,
     **options: Any,
@@ -128,8 +129,8 @@ def rounded_table(
     """`st.dataframe`, whose decimals read as those of the cards beside it.
 
     The highest number of each column in `best`, as printed, stands out, ties all do: among the rows of which it says
-    that they may. `printed` are functions for columns that want another form. `options` and what comes back are
-    `st.dataframe`'s.
+    that they may. `printed` are functions for columns that want another form. `alt` is what a screen reader calls the
+    table. `options` and what comes back are `st.dataframe`'s.
     """
     table = pd.DataFrame(rows)
     forms = {name: column_config[name]["type_config"].get("format") or "" for name in table if name in column_config}
@@ -146,7 +147,12 @@ def rounded_table(
         plain = {name: "{:.16g}".format for name in table.select_dtypes("float") if name not in forms}
         shown = table.style.format(plain | dict(printed or {}), na_rep=options.get("placeholder", "None"))
         shown = shown.apply(bold, subset=list(best)) if best else shown
-    return st.dataframe(shown, column_config=dict(column_config), **options)
+    return st.dataframe(shown, column_config=dict(column_config), alt=alt, **options)
+
+
+def text_width(texts: Iterable[str]) -> int:
+    """The pixels of a table's column in which the longest of `texts` stands whole, at most two fifths of a page's."""
+    return min(14 + 7 * max(map(len, texts), default=0), 330)
 
 
 def _for_a_browser(form: str, value: float) -> float:
