@@ -2,7 +2,7 @@
 
 import pytest
 
-from whitelab.base.wording import amount, best_as_printed, cut_note, duration, quantity, ratio, spaced
+from whitelab.base.wording import amount, best_as_printed, cut_note, duration, in_percent, quantity, ratio, spaced
 
 
 def test_thousands_are_set_apart_by_spaces_at_which_no_line_breaks():
@@ -14,6 +14,10 @@ def test_thousands_are_set_apart_by_spaces_at_which_no_line_breaks():
         "-2\u202f000",
     ]
     assert [spaced(value, "+") for value in (2000, -0.5)] == ["+2\u202f000", "-0.5"]
+
+
+def test_no_line_breaks_between_a_share_and_its_sign():
+    assert [in_percent(0.4249), in_percent(0.0512, ".1f")] == ["42\u00a0%", "5.1\u00a0%"]
 
 
 def test_of_one_thing_the_noun_is_singular_and_of_none_or_several_plural():

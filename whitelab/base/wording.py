@@ -16,6 +16,11 @@ def quantity(count: int, one: str, many: str = "") -> str:
     return f"{spaced(count)} {one if count == 1 else many or f'{one}s'}"
 
 
+def in_percent(share: float, form: str = ".0f") -> str:
+    """0.42 -> "42 %", with a space at which no line breaks."""
+    return f"{100 * share:{form}}\u00a0%"
+
+
 def ratio(value: float) -> str:
     """`7.5`, and below 1 two significant digits, so that no small one reads as nothing: `0.042`."""
     return f"{value:.1f}" if value >= 1 else f"{value:.2g}"

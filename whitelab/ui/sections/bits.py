@@ -105,11 +105,14 @@ def _picture(found: Frontier, of: str) -> None:
     figure = figures.bits_frontier(rows, LABELS, found.metric, chosen, digits)
     chart(figure, "bits-frontier", lambda: records, on_select=choose)
     st.caption(
-        f"Marks: circle {ROTATIONS['none']}, diamond random rotation, square ITQ. Intervals from "
+        f"Marks: circle {ROTATIONS['none']}, diamond random rotation, square ITQ (iterative "
+        "quantization, Gong et al. 2013: the rotation that brings vectors nearest to their signs). Intervals from "
         f"{spaced(RESAMPLES)} resamples. One side is stored, the other asks in float32 (Hamming cuts both). Rotations "
         "and quantisers are trained on the text the map is fitted on; few rows flatter a product quantiser, which "
         "learns them by heart. A map that returns to d columns, such as ZCA and soft, is stored in all of "
-        "them whatever k."
+        "them whatever k.",
+        help="The Hamming distance of two codes is the number of bits in which they differ. It is all that is left to "
+        "rank by where both sides are cut to their signs.",
     )
     for text in found.left_out:
         st.caption(f"Left out: {plain(text)}.")

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import plain, spaced
+from whitelab.base.wording import in_percent, plain, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
 from whitelab.scoring.calibration import MOST_ALIKE, Calibration, calibrate
@@ -129,10 +129,11 @@ def _says(name: str, now: Calibration, raw: Calibration) -> None:
         st.info(f"No pair, or every pair, has gold {cut.cut:g} or more: there is no threshold to find.")
         return
     st.markdown(
-        f"{name} above {cut.cosine:.3f}: **{100 * cut.recall:.0f} %** of the {spaced(cut.alike)} alike pairs "
-        f"(95 %: {100 * cut.recall_low:.0f} to {100 * cut.recall_high:.0f}) at {100 * cut.false_positives:.1f} % false "
-        f"positives; raw {100 * before.recall:.0f} %. Pairs whose gold is in the top {100 * (1 - MOST_ALIKE):.0f} % "
-        f"have a median cosine of {now.ceiling:.2f}, raw {raw.ceiling:.2f}; identical ones have 1."
+        f"{name} above {cut.cosine:.3f}: **{in_percent(cut.recall)}** of the {spaced(cut.alike)} alike pairs "
+        f"(95\u00a0%: {100 * cut.recall_low:.0f} to {100 * cut.recall_high:.0f}) at "
+        f"{in_percent(cut.false_positives, '.1f')} false positives; raw {in_percent(before.recall)}. Pairs whose gold "
+        f"is in the top {in_percent(1 - MOST_ALIKE)} have a median cosine of {now.ceiling:.2f}, raw {raw.ceiling:.2f}; "
+        "identical ones have 1."
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from whitelab.base.wording import plain, spaced
+from whitelab.base.wording import in_percent, plain, spaced
 from whitelab.figures import heights
 from whitelab.retrieval.calibration import SearchCalibration, calibrate_search
 from whitelab.retrieval.embedded import RetrievalSpace
@@ -62,10 +62,11 @@ def _picture(found: Sequence[SearchCalibration], cosine: float) -> None:
         ),
     )
     st.markdown(
-        f"{LABELS.at(now.setting)} from {number(cut.cosine, 3)} on: **{100 * cut.recall:.0f} %** of the "
-        f"{spaced(cut.alike)} relevant documents at {100 * cut.false_positives:.2g} % false positives; of all that lie "
-        f"there {100 * cut.precision:.1f} % were judged relevant, raw {100 * before.precision:.1f} %. Documents nobody "
-        "judged count as not relevant, so the true share may be higher."
+        f"{LABELS.at(now.setting)} from {number(cut.cosine, 3)} on: **{in_percent(cut.recall)}** of the "
+        f"{spaced(cut.alike)} relevant documents at {in_percent(cut.false_positives, '.2g')} false positives; of all "
+        f"that lie there {in_percent(cut.precision, '.1f')} were judged relevant, raw "
+        f"{in_percent(before.precision, '.1f')}. Documents nobody judged count as not relevant, so the true share may "
+        "be higher."
     )
     percentiles(found, cosine, "all queries and documents", "searched-percentiles")
     st.caption(plain(now.line()))
