@@ -5,6 +5,7 @@ import time
 from urllib.parse import urlencode
 
 import pytest
+from drawings import contrast
 from driving import (
     ARTEFACTS,
     IDLE,
@@ -209,6 +210,22 @@ def test_on_a_phone_no_tool_bar_covers_words_or_a_chart(app, chromium):
     page.evaluate(STILL, [IDLE, 350])
     assert page.evaluate(COVERED) == []
     context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_each_choice_has_all_of_its_border_and_an_empty_one_is_seen(scheme, app, visit):
+    page = visit(app, scheme).open("anisotropy?lesson=1&step=3", ready=False)
+    ring = page.get_by_test_id("stRadioOption").first.locator("> div > div").first
+    colour = ring.evaluate("e => getComputedStyle(e).borderTopColor")
+    assert contrast(as_hex(colour), as_hex(PAPER[scheme])) >= 3
+    beside = page.locator("[role=radio][aria-checked=true] + [role=radio]").first
+    edges = beside.evaluate("e => [getComputedStyle(e).borderLeftColor, getComputedStyle(e).borderTopColor]")
+    assert edges[0] == edges[1]
+
+
+def as_hex(colour: str) -> str:
+    """`rgb(27, 100, 159)` -> `#1B649F`."""
+    return "#{:02X}{:02X}{:02X}".format(*map(int, colour[4:-1].split(",")))
 
 
 RING = "[data-testid=stTopNavLink], [data-testid=stPageLink-NavLink], [data-testid=stCheckbox] label"  # that show it
