@@ -19,6 +19,11 @@ def test_accuracies_stand_on_their_intervals_from_zero_to_a_hundred():
     assert f"{LABELS['none']} is best at layer 2 with 90.00" in figure.layout.meta["alt"]
 
 
+def test_names_below_a_confusion_matrix_lie_flat_or_stand_upright():
+    classes = ["complaint", "promise"]  # tilted by 30 degrees, as plotly would, such names touch on a phone
+    assert set(figures.confusion([[3, 1], [0, 0]], classes, "an example").layout.xaxis.autotickangles) == {0, 90}
+
+
 def test_a_confusion_matrix_shows_counts_and_colours_shares():
     trace = figures.confusion([[3, 1], [0, 0]], ["<b>", "b"], "an example").data[0]
     assert [list(row) for row in trace.text] == [["3", "1"], ["0", "0"]]
