@@ -1,6 +1,7 @@
 """The data page and what a visitor brings: used on every page, kept from everyone else."""
 
 import io
+import json
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +99,14 @@ def test_the_page_shows_the_data_it_finds_and_finds_pairs_by_their_words():
     choose(at, find="no such words")
     assert len(table(at, "First sentence")) == 0
     assert said(at, "0 of 1\u202f440 pairs")
+
+
+def test_on_a_phone_both_sentences_stand_beside_their_gold_score(small):
+    pairs = next(one for one in until(start("data", **small)).dataframe if "Second sentence" in one.value.columns)
+    widths = json.loads(pairs.proto.columns)
+    first = list(pairs.value.columns)[:3]
+    assert set(first) == {"Gold", "First sentence", "Second sentence"}
+    assert sum(widths[name]["width"] for name in first) <= 356  # what a table has in a window of 390 pixels
 
 
 def test_limits_and_who_sees_it_are_said_before_an_upload(at):

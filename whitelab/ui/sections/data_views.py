@@ -121,24 +121,23 @@ def search(pairs: SentencePairs) -> None:
         hits.sort(key=lambda row: pairs.gold[row], reverse=order == "highest gold")
     rows = hits[:FOUND]
     columns = {
-        "Pair": [row + 1 for row in rows],
         "Gold": [float(pairs.gold[row]) for row in rows],
         "First sentence": [pairs.first[row] for row in rows],
         "Second sentence": [pairs.second[row] for row in rows],
+        "Pair": [row + 1 for row in rows],
     }
-    number, text = st.column_config.NumberColumn, st.column_config.TextColumn
-    sentence = 348  # in a window of 1,280 pixels both stand there whole
     if len(pairs.subset_names) > 1:
         columns["Subset"] = [pairs.subset_names[pairs.subset[row]] for row in rows]
-        sentence = 293
+    number, text = st.column_config.NumberColumn, st.column_config.TextColumn
+    sentence = 152  # on a phone both stand beside the gold score; where there is more room all columns grow
     rounded_table(
         columns,
         {
-            "Pair": number(width=60),
-            "Gold": number(width=60, format="%.2f"),
+            "Gold": number(width=50, format="%.2f"),
             "First sentence": text(width=sentence),
             "Second sentence": text(width=sentence),
-            "Subset": text(width=110),
+            "Pair": number(width=50),
+            "Subset": text(width=90),
         },
         hide_index=True,
         row_height=heights.WRAPPED,
