@@ -221,6 +221,8 @@ def test_the_score_under_a_map_of_a_corpus_is_the_packages(small, folder):
     assert live(at) == f"{wanted.spearman:.2f}" != scored(space)
     assert f"fitted on the 40 sentences of {fit}" in protocol(at)
     assert "whitelab.corpus_rows(" in code(at)
+    assert said(choose(at, format="scikit-learn"), "scikit-learn fits to rows")
+    assert not any("make_pipeline" in one.value for one in at.code)
 
 
 def test_a_corpus_is_of_the_bars_model_however_its_path_was_typed(small, folder, monkeypatch):

@@ -231,6 +231,23 @@ def test_the_map_is_offered_in_every_format_with_lines_from_sentences_on(small, 
     assert "Setting.parse" in code(at)
 
 
+@pytest.mark.parametrize(("fit", "kind"), [("demo", ""), ("tokens", "static:")])
+def test_scikit_learns_lines_fit_on_what_the_map_was_fitted_on(small, fit, kind):
+    model, layer = f"{kind}{small['model']}", 0 if kind else 1
+    at = until(start("whitening", **small | {"model": model, "layers": str(layer), "k": "10", "fit": fit}))
+    lines = next(one.value for one in choose(at, format="scikit-learn").code if "make_pipeline" in one.value)
+    names: dict = {}
+    exec(lines, names)
+    space, setting = names["space"], whitelab.Setting.parse(f"L{layer}:pca@10 fit={fit}")
+    if fit == "demo":
+        rows = whitelab.embed_scope(whitelab.load_encoder(model), whitelab.scope_text("demo", small["data"], None))
+        space = names["space"].with_text("demo", rows)
+    assert f"{whitelab.score(space, setting).spearman:.2f}" == live(at)
+    x = space.combine((layer,))
+    z = fit_scope(space, setting).whiteners[0](x).numpy()
+    np.testing.assert_allclose(names["whitening"].transform(x.numpy()), z, atol=1e-4)
+
+
 def test_a_map_of_vectors_that_no_text_has_alone_is_not_offered(small):
     at = until(start("whitening", **small | {"model": f"sif:{small['model']}", "layers": "0", "k": "10"}))
     assert said(at, "weighs words by all texts together")

@@ -13,11 +13,11 @@ from whitelab.retrieval.embedded import FITS, RetrievalSpace, for_documents
 from whitelab.scoring.calibration import calibrate, tells_apart
 from whitelab.scoring.fit_scopes import Fitted, fit_scope
 from whitelab.scoring.fit_text import scope_name
-from whitelab.scoring.setting import FIT_SCOPES, Protocol, Setting
+from whitelab.scoring.setting import FIT_SCOPES, TOKENS, Protocol, Setting
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import study
 from whitelab.ui.sidebar.workspace import Workspace
-from whitelab.ui.widgets.recipe import loading, opening, pooling
+from whitelab.ui.widgets.recipe import fitting, loading, opening, pooling
 from whitelab.whitening import Map, export, of_rows
 
 SCIKIT = "scikit-learn"  # no file, but the lines that make the same map
@@ -123,14 +123,16 @@ class Parcel:
         return '["A man plays a guitar.", "Someone makes music."]'
 
     @property
-    def rows_in_words(self) -> str:
-        """What scikit-learn's map is fitted on."""
-        return "the task's sentences"
+    def has_rows(self) -> bool:
+        """Whether what it was fitted on is at hand, or its moments alone."""
+        return all(fold.has_rows for fold in self.fitted.folds)
 
     @property
     def rows_code(self) -> str:
-        """The lines that make those as `rows`."""
-        return f"{opening(self.workspace)}rows = space\n"
+        """The lines that make what it was fitted on as `rows`."""
+        fit = self.setting.fit
+        rows = {"task": "space", TOKENS: "space.words"}.get(fit, f"space.texts[{fit!r}]")
+        return f"{opening(self.workspace)}{fitting(self.workspace)}rows = {rows}\n"
 
 
 @dataclass(frozen=True)
@@ -182,10 +184,6 @@ class SearchParcel(Parcel):
             return super().examples
         query, document = self.prompts.values()
         return str([f"{query}Who plays the guitar?", f"{document}A man plays a guitar."])
-
-    @property
-    def rows_in_words(self) -> str:
-        return self.fitted_on
 
     @property
     def rows_code(self) -> str:

@@ -106,6 +106,12 @@ def _draw(parcel: Parcel) -> None:
     if kind == "onnx" and (why := _no_graph(parcel.setting.pooling)):
         st.info(plain(why))
         return
+    if kind == SCIKIT and not parcel.has_rows:
+        st.info(
+            "scikit-learn fits to rows, and of an embedded corpus only moments are kept. The other formats hold the "
+            "fitted map."
+        )
+        return
     forms = {"npz": _npz, "faiss": _faiss, "sentence-transformers": _model, "onnx": _onnx, "safetensors": _safetensors}
     left, right = st.columns([3, 7])
     with left:
@@ -177,7 +183,7 @@ def _safetensors(parcel: Parcel) -> None:
 def _scikit(parcel: Parcel) -> None:
     st.markdown(
         "The map as a transformer for pipelines, fitted on embeddings of your own, whole or in batches. The code fits "
-        f"it on {parcel.rows_in_words}, each text as often as it occurs."
+        f"it on {parcel.fitted_on}, each text as often as it occurs."
     )
 
 

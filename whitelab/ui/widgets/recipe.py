@@ -10,7 +10,7 @@ LIVE = "score = whitelab.score(space, setting)\nprint(score.spearman)\nprint(sco
 
 def recipe(chosen: Workspace, body: str = "") -> str:
     """The lines that open the workspace's space and name its setting, a page's `body`, and the live score."""
-    parts = ["import whitelab\n", opening(chosen) + _fit_text(chosen) + _setting(chosen)]
+    parts = ["import whitelab\n", opening(chosen) + fitting(chosen) + _setting(chosen)]
     return "\n".join([*parts, *([body] if body else []), LIVE])
 
 
@@ -39,7 +39,7 @@ def _pairs(chosen: Workspace) -> str:
     return f"pairs = whitelab.load({data.source!r}, {data.task!r}, {data.split!r}{lenient})"
 
 
-def _fit_text(chosen: Workspace) -> str:
+def fitting(chosen: Workspace) -> str:
     """The lines that give the space the text its maps are fitted on; none where its own sentences are enough."""
     fit = chosen.setting.fit
     if fit in (*OWN_SENTENCES, TOKENS):
