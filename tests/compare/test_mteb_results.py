@@ -44,6 +44,14 @@ def test_mteb_reads_what_is_written_and_so_does_whitelab(cells, tmp_path):
     assert len(read_mteb(tmp_path / "results")) == 4  # a second writing replaces the first
 
 
+@pytest.mark.parametrize("aggregate", ["mean", "wmean"])
+def test_a_score_that_mteb_would_not_give_is_not_written_as_one_of_mteb(cells, tmp_path, aggregate):
+    protocol = replace(cells[0].protocol, setting=cells[0].protocol.setting.with_(aggregate=aggregate))
+    with pytest.raises(ValueError, match=f"aggregate='{aggregate}' must be all for MTEB.* preset simcse or mteb"):
+        write_mteb([*cells[1:], replace(cells[0], protocol=protocol)], tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
 def test_published_results_stand_beside_the_rows_of_a_comparison(cells, tmp_path):
     write_mteb(cells, tmp_path)
     rows = mteb_rows(read_mteb(tmp_path), pivot(cells)[0])

@@ -15,9 +15,8 @@ from whitelab.ui.sections.mteb_files import packed, read
 
 def test_what_the_page_writes_it_reads_back(tmp_path):
     pairs = write_pairs(tmp_path / "pairs.csv")
-    cells = list(
-        compare(Grid([str(build_model(tmp_path / "model"))], str(pairs), ["pairs"], parse_settings("L1;L2:pca")))
-    )
+    model, settings = str(build_model(tmp_path / "model")), parse_settings("L1;L2:pca")
+    cells = list(compare(Grid([model], str(pairs), ["pairs"], settings, "mteb")))
     with ZipFile(io.BytesIO(packed(cells))) as archive:
         names = archive.namelist()
         assert len(names) == 4

@@ -36,7 +36,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--mteb", metavar="PATH", help="a result file of MTEB, or a folder of them, whose scores follow as rows"
     )
     parser.add_argument(
-        "--mteb-out", metavar="DIR", help="also write every score in MTEB's layout, DIR/MODEL/SETTING/TASK.json"
+        "--mteb-out",
+        metavar="DIR",
+        help="also write every score in MTEB's layout, DIR/MODEL/SETTING/TASK.json, "
+        "under a preset that scores all pairs of a task together, as MTEB does",
     )
     parser.add_argument("--skip-malformed", dest="keep_going", action="store_true", help="leave malformed rows out")
     bin_option(parser)
@@ -53,6 +56,7 @@ def run(args):
     from whitelab.compare import (
         PRESETS,
         Grid,
+        check_mteb_aggregate,
         compare,
         mteb_rows,
         pivot,
@@ -72,6 +76,8 @@ def run(args):
         return _walk(args)
     args.preset = args.preset or "whiteningbert"
     _check_corpus(args, [args.preset])
+    if args.mteb_out:
+        check_mteb_aggregate(PRESETS[args.preset].aggregate)
     if args.mteb_out and any(path.is_file() for path in (Path(args.mteb_out), *Path(args.mteb_out).parents)):
         raise ValueError(f"--mteb-out {args.mteb_out} must be a folder, and a file is there")
     if re.search(r"\b(fit|aggregate)=", args.settings or ""):  # also where they are named as they are usually

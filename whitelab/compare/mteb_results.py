@@ -2,8 +2,8 @@
 
 A model's results are JSON files, one a task, in MODEL/REVISION/TASK.json (a name's / as __), with model_meta.json
 beside them. `scores` has for every split a list of entries with hf_subset, languages, main_score and the metrics of
-the task's kind, from -1 to 1: for STS cosine_spearman. Files from before mteb 1.11 have mteb_dataset_name, and
-cos_sim.spearman for every split. Muennighoff et al. 2023; the layout is that of `mteb.TaskResult`.
+the task's kind, from -1 to 1: for STS cosine_spearman, over all pairs. Files from before mteb 1.11 have
+mteb_dataset_name, and cos_sim.spearman for every split. Muennighoff et al. 2023; the layout is `mteb.TaskResult`'s.
 """
 
 import json
@@ -18,6 +18,7 @@ from pathlib import Path
 import whitelab
 from whitelab.base.user_folders import expanded
 from whitelab.compare.grid import AVERAGE, Cell
+from whitelab.compare.presets import PRESETS
 from whitelab.datasets import DataError
 from whitelab.datasets.sources import MTEB
 from whitelab.store.shards import write_aside
@@ -101,17 +102,28 @@ def mteb_rows(scores: Iterable[MtebScore], tasks: Sequence[str]) -> list[tuple[s
     return rows
 
 
+def check_mteb_aggregate(aggregate: str) -> None:
+    """Raises ValueError for scores that do not stand for a task as MTEB's do, by one Spearman over all its pairs."""
+    if aggregate != "all":
+        fitting = " or ".join(name for name, preset in PRESETS.items() if preset.aggregate == "all")
+        raise ValueError(
+            f"aggregate={aggregate!r} must be all for MTEB, whose score of a task is one Spearman over all its pairs: "
+            f"choose the preset {fitting}"
+        )
+
+
 def write_mteb(cells: Iterable[Cell], folder: str | Path) -> tuple[Path, ...]:
     """Write every score of a comparison to MODEL/SETTING/TASK.json below `folder`; the paths written.
 
     The setting stands where MTEB has a model's revision. A file of the same name is replaced. `mteb.TaskResult` reads
-    them; whitelab's own protocol is there under `whitelab`, which mteb passes over. Raises DataError where the folder
-    cannot be written.
+    them; whitelab's own protocol is there under `whitelab`, which mteb passes over. Raises ValueError as
+    `check_mteb_aggregate`, DataError where the folder cannot be written.
     """
+    scored = [cell for cell in cells if cell.spearman is not None and cell.protocol and math.isfinite(cell.spearman)]
+    for cell in scored:
+        check_mteb_aggregate(cell.protocol.setting.aggregate)
     written = []
-    for cell in cells:
-        if cell.spearman is None or cell.protocol is None or not math.isfinite(cell.spearman):
-            continue
+    for cell in scored:
         name, revision = NAMES.get(cell.task, cell.task), _plain(str(cell.setting))
         home = expanded(folder) / _plain(cell.model.strip("/").replace("/", "__")) / revision
         path = home / f"{_plain(name, told=True)}.json"

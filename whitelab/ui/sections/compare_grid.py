@@ -345,6 +345,11 @@ def downloads(cells: Sequence[Cell], grid: Grid, drawn: Resampled | None, given:
                 on_click="ignore",
                 icon=":material/download:",
             )
+        try:
+            comparing.check_mteb_aggregate(grid.rules.aggregate)
+            unlike = ""
+        except ValueError as error:
+            unlike = str(error)
         st.download_button(
             "MTEB",
             lambda: mteb_files.packed(cells),
@@ -354,7 +359,10 @@ def downloads(cells: Sequence[Cell], grid: Grid, drawn: Resampled | None, given:
             on_click="ignore",
             icon=":material/download:",
             help="MODEL/SETTING/TASK.json, which mteb.TaskResult reads.",
+            disabled=bool(unlike),
         )
+    if unlike:
+        st.caption(plain(f"No scores in MTEB's layout: {unlike}."))
 
 
 # ------------------------------------------------------------------------------------------- row against row
