@@ -84,6 +84,10 @@ def test_a_comparison_shows_the_scores_and_why_some_are_missing_and_tests_row_ag
     assert shown["A less B"][0] == pytest.approx(duel.difference.estimate)
     assert shown["95 %"][0] == f"{duel.difference.low:+.2f} to {duel.difference.high:+.2f}"
     assert said(at, f"{abs(duel.difference.estimate):.2f}")
+    (kept,) = csv.DictReader(io.StringIO(data(at)["row-against-row"]))
+    assert float(kept["difference"]) == pytest.approx(duel.difference.estimate)
+    sides = [(kept[f"model_{side}"], kept[f"setting_{side}"]) for side in "ab"]
+    assert (kept["preset"], *sides) == ("whiteningbert", rows[1], rows[0])  # which rows it was
     result = {"task_name": "pairs", "scores": {"test": [{"hf_subset": "default", "cosine_spearman": 0.4321}]}}
     meta = {"name": "someone/model", "revision": "abc"}
     files = [("pairs.json", json.dumps(result).encode(), "application/json")]

@@ -161,7 +161,7 @@ def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> None:
     downloads(view.of(cells), grid, drawn, given)
     if tested and drawn is not None:
         st.subheader("One row against another")
-        row_against_row(drawn, cells)
+        row_against_row(drawn, cells, grid.preset)
 
 
 def random_beside_trained(cells: Sequence[Cell], grid: Grid) -> str:
@@ -381,8 +381,11 @@ def intervals(grid: Grid, cells: Sequence[Cell]) -> Resampled | None:
     return follow(job, lambda found: None, key="resampled", note=note, room=1)
 
 
-def row_against_row(drawn: Resampled, cells: Sequence[Cell]) -> None:
-    """Choose two rows: what lies between them on each task and on average, and whether it is more than chance."""
+def row_against_row(drawn: Resampled, cells: Sequence[Cell], preset: str) -> None:
+    """Choose two rows: what lies between them on each task and on average, and whether it is more than chance.
+
+    Its data names both rows and the `preset` they were scored under.
+    """
     if len(drawn.rows) < 2:
         st.info("Two rows with a score are needed.")
         return
@@ -401,12 +404,13 @@ def row_against_row(drawn: Resampled, cells: Sequence[Cell]) -> None:
     one_model = a[0] == b[0]
     names = [row[1] if one_model else " · ".join(row) for row in (a, b)]
     st.markdown(plain(comparing.outcome(duels, *names)))
+    compared = {"preset": preset, "model_a": a[0], "setting_a": a[1], "model_b": b[0], "setting_b": b[1]}
     records = [one.as_dict() for one in duels]
     drawing = [
         record | {"label": _title(one.task), "settled": settled(one.verdict)}
         for record, one in zip(records, duels, strict=True)
     ]
-    chart(figures.row_differences(drawing, *names), "row-against-row", lambda: records)
+    chart(figures.row_differences(drawing, *names), "row-against-row", lambda: [compared | one for one in records])
     rounded_table(
         [
             {
