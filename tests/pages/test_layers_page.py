@@ -1,12 +1,15 @@
 """The page of layers: every pair, every subset, and their averages over tasks, as the package finds them."""
 
+import csv
+import io
+
 import pytest
 from tiny import write_pairs
 
 import whitelab
 from whitelab.scoring.setting import Setting
 
-from .visiting import alts, choose, deltas, live, metrics, press, said, scored, start, table, until, write_few
+from .visiting import alts, choose, data, deltas, live, metrics, press, said, scored, start, table, until, write_few
 
 pytestmark = pytest.mark.model
 
@@ -44,6 +47,10 @@ def test_the_maps_keep_the_workspaces_k_and_name_the_best_pair(small, space):
     gain = max(b.spearman - a.spearman for a, b in zip(raw, whitened, strict=True))
     choose(at, right_map="Gain over raw")
     assert f"with {gain:+.2f}" in next(alt for alt in alts(at) if alt.startswith("Gain of every pair"))
+    for row, before, after in zip(csv.DictReader(io.StringIO(data(at)["whitened-pairs"])), raw, whitened, strict=True):
+        kept = {name: float(row[name]) for name in ("raw", "spearman", "gain")}  # the scores stay, under their names
+        after, before = after.spearman, before.spearman
+        assert kept == pytest.approx({"raw": before, "spearman": after, "gain": after - before})
 
 
 def test_every_subset_is_searched_raw_at_first_and_the_best_can_be_taken(small, space):

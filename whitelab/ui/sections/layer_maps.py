@@ -103,12 +103,16 @@ def _map(
     chart(
         figures.pair_heatmap(scores, n_layers, best, layers, scale),
         place,
-        lambda: [
-            {"layer_i": cell.layers[0], "layer_j": cell.layers[1], "spearman": cell.spearman, "rank": cell.rank}
-            for cell in pairs.cells
-        ],
+        lambda: _rows(pairs),
         on_select=lambda: take(clicked(place)),
     )
+
+
+def _rows(pairs: LayerPairs) -> list[dict]:
+    return [
+        {"layer_i": cell.layers[0], "layer_j": cell.layers[1], "spearman": cell.spearman, "rank": cell.rank}
+        for cell in pairs.cells
+    ]
 
 
 def _gain(space: LayerEmbeddings, raw: LayerPairs, pairs: LayerPairs, layers: tuple[int, ...], place: str) -> None:
@@ -122,6 +126,9 @@ def _gain(space: LayerEmbeddings, raw: LayerPairs, pairs: LayerPairs, layers: tu
     chart(
         figures.pair_heatmap(gains, 1 + max(j for _, j in gains), best, layers, gain=True),
         place,
-        lambda: [{"layer_i": i, "layer_j": j, "gain": gain} for (i, j), gain in gains.items()],
+        lambda: [
+            row | {"raw": before[cell.layers], "gain": gains[cell.layers]}
+            for row, cell in zip(_rows(pairs), pairs.cells, strict=True)
+        ],
         on_select=lambda: take(clicked(place)),
     )
