@@ -5,6 +5,7 @@ import streamlit as st
 from whitelab.scoring.paired import LEVEL
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.sections import advising
+from whitelab.ui.widgets.chart import data_of
 from whitelab.ui.widgets.page import close_page, open_page
 
 chosen, opened = open_page(
@@ -12,6 +13,7 @@ chosen, opened = open_page(
     "Say what they are for and bring data that shows it. A few dozen settings are measured on it, and the answer may "
     "well be: use them as they are.",
 )
+data_of(model=opened.space.origin.model)  # the options name their settings, and what judges them is asked below
 with st.container(key="controls"):
     question = advising.ask(chosen, opened)
 advice = question and follow(question.job, advising.draw, key="advice", note=advising.note, room=420)

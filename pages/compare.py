@@ -11,6 +11,7 @@ from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sections import compare_grid, paper_figures, preset_walk
 from whitelab.ui.sections.one_model import OneModel
 from whitelab.ui.sidebar import address, model
+from whitelab.ui.widgets.chart import data_of
 from whitelab.ui.widgets.page import close_page, need_a_model, open_page
 from whitelab.ui.widgets.recipe import data_in_code
 from whitelab.ui.widgets.tabs import tabs
@@ -27,6 +28,7 @@ need_a_model(
     "Another model would have to embed the sentences, and vectors come without a model. Bring the pairs as text to compare models "
     "on them. Variants of these vectors are compared on the whitening page, their layers on the layers page.",
 )
+data_of()  # its rows name models, tasks and settings of their own
 infos = datasets.discover(chosen.data.source)
 tasks = [info.name for info in infos]
 left, right = st.columns([3, 2])

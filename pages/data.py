@@ -9,6 +9,7 @@ from whitelab.ui.results.kept import kept
 from whitelab.ui.sections import data_views, downloads, uploads
 from whitelab.ui.sidebar import malformed, own_data
 from whitelab.ui.sidebar.opening import chosen_pairs
+from whitelab.ui.widgets.chart import data_of
 from whitelab.ui.widgets.page import ask, close_page, open_chosen
 
 chosen = ask(
@@ -46,6 +47,7 @@ if pairs is not None:
     )
     lengths = kept("lengths", pairs.fingerprint, lambda: data_views.words(pairs.sentences)) if has_text else None
     data_views.numbers(chosen, pairs, lengths)
+    data_of(task=pairs.task, split=pairs.split)
     data_views.charts(pairs, lengths)
     for note in pairs.notes:
         if not note.startswith("malformed rows"):  # they are listed

@@ -75,7 +75,7 @@ chart(
     figure,
     "k-curve",
     lambda: [
-        {"k": j, "spearman": score, "explained": share}
+        {"whitening": spec, "k": j, "spearman": score, "explained": share}
         | {name: part[j - 1] for name, part in curve.subsets.items()}
         | ({"cross_fitted": held_out.spearman[j - 1]} if held_out else {})
         | {name: one.spearman[j - 1] for name, one in controls.items()}

@@ -8,6 +8,7 @@ from whitelab.figures import heights
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import named
 from whitelab.ui.sections import labelled_texts, probing
+from whitelab.ui.widgets.chart import data_of
 from whitelab.ui.widgets.page import close_page, need_a_model, open_page
 from whitelab.ui.widgets.recipe import pooling
 
@@ -35,6 +36,7 @@ texts = probing.open_texts(chosen, data)
 if texts is None:
     st.stop()
 
+data_of(setting=compared.with_(fit=plan.how.fit), model=texts.model, task=data.task, classifier=plan.how.classifier)
 here = (compared.raw, compared)
 layers = layers_in_words(compared.layers)
 by_layer = [one.with_(layers=(layer,)) for layer in range(texts.space.n_layers) for one in here]

@@ -9,6 +9,7 @@ from whitelab.retrieval.relevance import retrieval_curve
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import named, study_job
 from whitelab.ui.sections import bits, rankings, retrieval_sets, search_meaning, take_away
+from whitelab.ui.widgets.chart import data_of
 from whitelab.ui.widgets.page import close_page, need_a_model, open_page
 from whitelab.ui.widgets.recipe import pooling
 from whitelab.ui.widgets.variants import instead, over_k
@@ -38,6 +39,7 @@ if space is None:
 
 compared = comparison.of(chosen.compared)
 here = (compared.raw, compared)
+data_of(space.space.origin, compared)
 curved = over_k(compared).with_(k=None)
 layers = layers_in_words(compared.layers)
 sizes = f"{quantity(len(data.documents), 'document')}, {quantity(len(data.queries), 'query', 'queries')}"

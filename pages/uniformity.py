@@ -64,7 +64,8 @@ def draw(profiles: tuple[Losses, ...]) -> None:
     average = [{"layer": layer_names(one.layers)} | {name: getattr(one, name) for name in names} for one in average]
     drawn = {one.whitening: shown.with_(whitening=one.whitening, k=one.k) for one in profiles}
     titles = {spec: LABELS.at(one) for spec, one in drawn.items()}
-    chart(figures.plane(rows, titles, floor, selected, average), "plane", lambda: rows + average)
+    figure = figures.plane(rows, titles, floor, selected, average)
+    chart(figure, "plane", lambda: [row | {"positives": positives} for row in rows + average])
     reached = [row["uniformity"] for row in rows if row["uniformity"] is not None and (row["k"] or space.dim) == kept]
     least = min(reached, default=floor)
     below = (

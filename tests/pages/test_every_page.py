@@ -1,5 +1,7 @@
 """Every page opened without a browser: what it shows, remembers and survives."""
 
+import csv
+import io
 import re
 
 import numpy as np
@@ -19,6 +21,7 @@ from .visiting import (
     alts,
     choose,
     code,
+    data,
     failed,
     forget_everything,
     go_to,
@@ -79,6 +82,21 @@ def test_every_page_asks_its_question_and_answers_with_numbers_and_charts_that_a
             assert any(text.startswith(begins) and re.search("1\u202f?440 pairs", text) for text in captions), captions
             assert sum(text.startswith(DEMONSTRATION) for text in captions) == 2  # at the score, under the protocol
             assert code(at).startswith("import whitelab")
+
+
+def test_all_data_of_a_page_of_the_space_says_which_model_pairs_and_setting_it_is_of(small, subtests):
+    knobs = {"layers": ["1", "2"], "k": "10", "whitening": "ZCA whitening", "aggregate": "mean"}
+    wanted = {"model": "model", "page_setting": "mean/L1+L2:zca@10 aggregate=mean"}
+    of_pairs = wanted | {"task": "pairs", "split": "all"}
+    others = {"compare": {}, "advise": {"model": "model"}, "data": {"task": "pairs", "split": "all"}}
+    others |= {"probe": {"model": "model", "page_setting": "mean/L1+L2:zca@10 fit=train"}}
+    others |= {"retrieval": {"model": "model", "page_setting": "mean/L1+L2:zca@10 fit=corpus"}}
+    at = start(**small | knobs)
+    for page in tour(at, tuple(page for page in SPACED if page != "corpus")):
+        with subtests.test(page):
+            for key, text in data(at).items():
+                for row in csv.DictReader(io.StringIO(text)):
+                    assert others.get(page, of_pairs).items() <= row.items(), key
 
 
 def test_every_page_of_the_app_is_tested():

@@ -6,6 +6,8 @@ from decimal import ROUND_HALF_DOWN, ROUND_HALF_UP, Decimal
 from streamlit import dataframe_util
 from streamlit.testing.v1 import AppTest
 
+from whitelab.scoring.setting import Setting
+from whitelab.ui.widgets.chart import SHOWN
 from whitelab.ui.widgets.metric import change, number
 
 VALUES = [
@@ -63,3 +65,28 @@ def test_the_best_as_printed_stands_out_among_the_rows_that_may_be_and_ties_all_
 def test_a_table_that_only_rounds_is_not_styled_which_takes_time():
     (table,) = AppTest.from_function(page, args=(VALUES, False)).run().dataframe
     assert not table.proto.arrow_data.HasField("styler")
+
+
+def page_of_data(setting, rows):
+    from whitelab.encoding.embeddings import Origin
+    from whitelab.ui.widgets.chart import begin_figures, csv_button, data_of, keep_rows, shown
+
+    begin_figures()
+    csv_button(lambda: rows, "before")
+    data_of(Origin("some/model", "/home/me/sts", "sts13", "test"), setting)
+    csv_button(lambda: rows, "pairs")
+    data_of(setting=setting, model="some/model")
+    keep_rows(lambda: rows, "others")
+    shown().update(found={key: one.rows() for key, one in shown().items()})
+
+
+def test_every_row_of_data_says_what_it_is_of_where_it_does_not_say_so_itself():
+    setting = Setting.parse("L1+L4:zca@64 aggregate=mean").with_(fit="/home/me/nli.txt")
+    at = AppTest.from_function(page_of_data, args=(setting, [{"k": 1}, {"k": 2, "task": "sts12"}])).run()
+    found = at.session_state[SHOWN]["found"]
+    assert found["before"] == [{"k": 1}, {"k": 2, "task": "sts12"}]
+    made = {"model": "some/model", "page_setting": "mean/L1+L4:zca@64 aggregate=mean fit=nli.txt"}
+    assert found["others"] == [{"k": 1} | made, {"k": 2, "task": "sts12"} | made]
+    made["split"] = "test"
+    assert found["pairs"] == [{"k": 1, "task": "sts13"} | made, {"k": 2, "task": "sts12"} | made]
+    assert list(found["pairs"][0])[0] == "k"  # what the row is about stands first

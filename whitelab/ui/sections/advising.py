@@ -231,7 +231,7 @@ def draw(advice: Advice) -> None:
     chart(
         figures.option_dots(rows, evidence.metric, evidence.baseline.score),
         "options",
-        lambda: [one.as_dict() for one in evidence.options],
+        lambda: [one.as_dict() | {"metric": evidence.metric, "purpose": advice.purpose} for one in evidence.options],
     )
     st.caption(
         "The dashed line is the model as it comes. An open dot's difference from it could be chance: all options are "

@@ -109,7 +109,7 @@ def section(grid: Grid) -> str:
         st.markdown(random_beside_trained(there, grid))
     elif there:
         st.info(f"{len(there)} of {grid.size} cells are known from before. Press Compare for the others.")
-        table(there, view_picker(grid))
+        table(there, view_picker(grid), grid.preset)
     else:
         st.info(
             "Nothing is computed before you press Compare: a model may have to be downloaded and every task embedded."
@@ -146,7 +146,7 @@ def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> None:
         )
     resampled: dict[str, Resampled] = st.session_state.setdefault("resampled", {})
     job = study_job(filled, grid, title="Comparing", unit="cells", place="grid")
-    picture = lambda cells: table(cells, view, resampled.get(_stand(grid, cells)), given)  # noqa: E731
+    picture = lambda cells: table(cells, view, grid.preset, resampled.get(_stand(grid, cells)), given)  # noqa: E731
     cells = follow(job, picture, key="grid", note=_counted, room=200)
     if cells is None:
         return
@@ -246,7 +246,11 @@ def view_picker(grid: Grid) -> View:
 
 
 def table(
-    cells: Sequence[Cell], view: View, drawn: Resampled | None = None, given: Sequence[mteb_files.Row] = ()
+    cells: Sequence[Cell],
+    view: View,
+    preset: str,
+    drawn: Resampled | None = None,
+    given: Sequence[mteb_files.Row] = (),
 ) -> None:
     """The table as far as it is done and rows `given`, beside what is published, and why scores are missing."""
     shown = view.of(cells)
@@ -266,7 +270,8 @@ def table(
     rows_of = [(one["Model"], one["Setting"]) for one in records]
     best = {_title(task): [(*row, task) not in few for row in rows_of] for task in columns if view.shows == "Measured"}
     starved = ["; ".join(task for task in columns if (*row, task) in few) for row in rows_of]
-    keep_rows(lambda: [one | {"Starved": tasks} for one, tasks in zip(records, starved, strict=True)], "grid")
+    made = {"Shown": view.shows, "Preset": preset}
+    keep_rows(lambda: [one | {"Starved": tasks} | made for one, tasks in zip(records, starved, strict=True)], "grid")
     if not any(cell.published for cell in cells):
         st.caption("The papers print no number for these models under this preset.")
     number = st.column_config.NumberColumn(format="%+.2f" if view.shows == "Difference" else "%.2f")

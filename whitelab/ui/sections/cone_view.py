@@ -40,8 +40,8 @@ def draw(opened: Opened, compared: Setting) -> None:
             chart(
                 figures.cone(view.points[drawn], view.mean, texts, setting.whitening, name),
                 f"cone-{stage}",
-                lambda view=view: [
-                    {"sentence": text, "along": x, "across": y}
+                lambda view=view, spec=setting.whitening: [
+                    {"sentence": text, "along": x, "across": y, "whitening": spec}
                     for text, (x, y) in zip(sentences, view.points.tolist(), strict=True)
                 ],
             )

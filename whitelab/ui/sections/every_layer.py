@@ -69,7 +69,7 @@ def _picture(space: LayerEmbeddings, setting: Setting, curves: Sequence[KCurve])
         figure,
         "k-surface",
         lambda: [
-            {"layer": layer, "k": k, "spearman": score}
+            {"layer": layer, "whitening": setting.whitening, "k": k, "spearman": score}
             for layer, curve in enumerate(curves)
             for k, score in zip(curve.k, curve.spearman, strict=True)
         ],

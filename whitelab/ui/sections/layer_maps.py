@@ -109,8 +109,9 @@ def _map(
 
 
 def _rows(pairs: LayerPairs) -> list[dict]:
+    made = {"whitening": pairs.setting.whitening, "k": pairs.setting.k}
     return [
-        {"layer_i": cell.layers[0], "layer_j": cell.layers[1], "spearman": cell.spearman, "rank": cell.rank}
+        {"layer_i": cell.layers[0], "layer_j": cell.layers[1], "spearman": cell.spearman, "rank": cell.rank} | made
         for cell in pairs.cells
     ]
 

@@ -1,6 +1,7 @@
 """How alike every two layers are, of one model or of two, raw and under the variant, as two maps on one scale."""
 
 import streamlit as st
+from torch import Tensor
 
 from whitelab import figures
 from whitelab.encoding.checkpoints import on_disk
@@ -65,10 +66,13 @@ def _map(space: LayerEmbeddings, setting: Setting, other: LayerEmbeddings | None
     cka = wait(job, key=f"cka-{place}-wait", height=heights.room(heights.PAIRS))
     if cka is not None:
         against = other and other.origin.model
-        chart(figures.similarity(cka, LABELS.at(setting), against), f"cka-{place}", lambda: _rows(cka))
+        chart(figures.similarity(cka, LABELS.at(setting), against), f"cka-{place}", lambda: _rows(cka, setting, other))
 
 
-def _rows(cka) -> list[dict]:
+def _rows(cka: Tensor, setting: Setting, other: LayerEmbeddings | None) -> list[dict]:
+    made = {"whitening": setting.whitening, "k": setting.k} | ({"against": other.origin.model} if other else {})
     return [
-        {"layer_i": i, "layer_j": j, "cka": value} for i, row in enumerate(cka.tolist()) for j, value in enumerate(row)
+        {"layer_i": i, "layer_j": j, "cka": value} | made
+        for i, row in enumerate(cka.tolist())
+        for j, value in enumerate(row)
     ]

@@ -37,6 +37,7 @@ def draw(opened: Opened, compared: Setting) -> None:
         "projection-chart",
         lambda: [
             {"sentence": text, **{f"x{j}": value for j, value in enumerate(point, 1)}, colour: shade}
+            | {"whitening": stage, "method": method}
             for text, point, shade in zip(pairs.sentences, points.tolist(), values, strict=True)
         ],
     )

@@ -192,7 +192,7 @@ def by_k(curve: RetrievalCurve, comparison: Comparison, k: int | None, raw: floa
         figures.metric_by_k(means, curve.protocol.rank, variant, marks, raw, comparison.label),
         "retrieval-k",
         lambda: [
-            {"k": j} | {name: values[j - 1] for name, values in columns.items()}
+            {"whitening": spec, "k": j} | {name: values[j - 1] for name, values in columns.items()}
             for columns in ({name: curve.means(name) for name in METRICS},)
             for j in curve.k
         ],
@@ -209,7 +209,7 @@ def by_query(space: RetrievalSpace, results: Sequence[Retrieval], comparison: Co
         for text, a, b in zip(data.queries, before, after, strict=True)
     ]
     rows = [
-        {"query": name, "text": text, "raw": a, "whitened": b, "change": b - a}
+        {"query": name, "text": text, "metric": comparison.metric, "raw": a, "whitened": b, "change": b - a}
         for name, text, a, b in zip(data.query_ids, data.queries, before, after, strict=True)
     ]
     chart(figures.query_differences(changes, hover, comparison.label), "retrieval-queries", lambda: rows)

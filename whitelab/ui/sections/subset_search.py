@@ -143,6 +143,8 @@ def _pictures(searches: list[SubsetSearch], layers: tuple[int, ...]) -> None:
     """The curve by size, how often each layer is needed, the ranking, and the tasks' own best; of the last search."""
     search, left_right = searches[-1], st.columns([3, 2])
     n_layers, counts = search.n_layers, search.ranking.needed
+    averaged = {"task": ", ".join(search.tasks)} if len(search.tasks) > 1 else {}
+    made = {"whitening": search.setting.whitening, "k": search.setting.k} | averaged
     with left_right[0]:
         chart(
             figures.size_curves(
@@ -157,7 +159,7 @@ def _pictures(searches: list[SubsetSearch], layers: tuple[int, ...]) -> None:
             ),
             "size-curve",
             lambda: [
-                {"whitening": one.setting.whitening, "k": one.setting.k, "size": n} | _row(subset)
+                {"whitening": one.setting.whitening, "k": one.setting.k, "size": n} | _row(subset) | averaged
                 for one in searches
                 for n, subset in one.ranking.best_by_size.items()
             ],
@@ -167,13 +169,13 @@ def _pictures(searches: list[SubsetSearch], layers: tuple[int, ...]) -> None:
         chart(
             figures.layer_counts(counts, search.ranking.counted),
             "layer-counts",
-            lambda: [{"layer": layer, "among_the_best": count} for layer, count in enumerate(counts)],
+            lambda: [{"layer": layer, "among_the_best": count} | made for layer, count in enumerate(counts)],
         )
     rows = [(subset.layers, subset.spearman, subset.place) for subset in search.ranking.top[:ROWS]]
     chart(
         figures.subset_ranking(rows, n_layers, layers, min(ROWS, 2**n_layers - 1)),
         "subset-ranking",
-        lambda: [_row(one) | dict(zip(search.tasks, one.tasks, strict=True)) for one in search.ranking.top],
+        lambda: [_row(one) | made | dict(zip(search.tasks, one.tasks, strict=True)) for one in search.ranking.top],
         on_select=lambda: take(clicked("subset-ranking")),
     )
     if search.best:

@@ -13,11 +13,15 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from whitelab.base.wording import best_as_printed
+from whitelab.encoding.embeddings import Origin
+from whitelab.scoring.fit_text import scope_name
+from whitelab.scoring.setting import Setting
 
 BEST = "font-weight: bold; background-color: rgba(46, 134, 209, 0.22)"
 
 
 SHOWN = "page-figures"  # session_state: what `chart` and tables have shown in this run of the page
+MADE = "page-data-made"  # session_state: the columns of `data_of`
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +35,27 @@ class Shown:
 def begin_figures() -> None:
     """Forget the figures of the run before, but for those who still hold them: a button that is pressed meanwhile."""
     st.session_state[SHOWN] = {}
+    data_of()
+
+
+def data_of(origin: Origin | None = None, setting: Setting | None = None, **more: str) -> None:
+    """Say what the page's data is of from here on: every row then names model, task, split and `page_setting`, as far
+    as they are given.
+
+    A row's own columns stay, so where one has a layer, a variant or k of its own, that holds. Of a scope that is a path
+    the name alone is said.
+    """
+    made = {name: getattr(origin, name) for name in ("model", "task", "split")} if origin else {}
+    made |= {"page_setting": str(setting.with_(fit=scope_name(setting.fit)))} if setting else {}
+    st.session_state[MADE] = {name: value for name, value in (made | more).items() if value}
+
+
+def _kept(figure: go.Figure | None, key: str, rows: Callable[[], Sequence[dict]] | None) -> Shown:
+    """What is shown as `key` from now on, whose rows say what they are of."""
+    made = st.session_state.get(MADE, {})
+    named = rows and (lambda: [row | {name: made[name] for name in made if name not in row} for row in rows()])
+    one = shown()[key] = Shown(figure, named)
+    return one
 
 
 def shown() -> dict[str, Shown]:
@@ -45,7 +70,7 @@ def chart(
     on_select: Callable[[], None] | None = None,
 ) -> None:
     """A figure at its own height with alternative text, and its data to download as CSV."""
-    shown()[key] = Shown(figure, rows)
+    one = _kept(figure, key, rows)
     st.plotly_chart(
         figure,
         key=key,
@@ -56,8 +81,8 @@ def chart(
         selection_mode="points",
         config={"displaylogo": False, "displayModeBar": False if on_select else "hover"},
     )
-    if rows is not None:
-        _download(rows, key)
+    if one.rows is not None:
+        _download(one.rows, key)
 
 
 def line_key(figure: go.Figure) -> None:
@@ -85,13 +110,12 @@ def clicked(key: str) -> Any | None:
 
 def csv_button(rows: Callable[[], Sequence[dict]], key: str) -> None:
     """The rows of a table to download as CSV."""
-    keep_rows(rows, key)
-    _download(rows, key)
+    _download(_kept(None, key, rows).rows, key)
 
 
 def keep_rows(rows: Callable[[], Sequence[dict]], key: str) -> None:
     """The rows of a table among the page's results, for one that has files of its own."""
-    shown()[key] = Shown(None, rows)
+    _kept(None, key, rows)
 
 
 def _download(rows: Callable[[], Sequence[dict]], key: str) -> None:

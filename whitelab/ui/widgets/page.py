@@ -16,7 +16,7 @@ from whitelab.ui.results.study import fitted
 from whitelab.ui.sidebar import malformed, own_data, workspace
 from whitelab.ui.sidebar.opening import Opened, open_space
 from whitelab.ui.sidebar.workspace import Workspace
-from whitelab.ui.widgets.chart import begin_figures, shown
+from whitelab.ui.widgets.chart import begin_figures, data_of, shown
 from whitelab.ui.widgets.metric import number
 from whitelab.ui.widgets.page_zip import page_zip
 from whitelab.ui.widgets.recipe import recipe
@@ -60,12 +60,15 @@ def open_page(
     """Draw the title, open the workspace's space and the live score; stop where there is nothing to show.
 
     Where the page gives `intervals` over the pairs, too few pairs for them are noted, and where its numbers are
-    `of_pairs`, too few texts for the setting's map; a page of other data says so of its own.
+    `of_pairs`, too few texts for the setting's map, and its data names the pairs; a page of other data says so of its
+    own.
     """
     chosen = ask(question, look_for)
     if chosen is None:
         st.stop()
     opened = open_chosen(chosen)
+    if of_pairs:
+        data_of(opened.space.origin, chosen.compared)
     if intervals and (few := few_note(opened.space.n_pairs, "pairs")):
         st.caption(f"Note: {few}.")
     if of_pairs and (found := number_of(opened.space, chosen.setting)).starved:

@@ -19,7 +19,8 @@ README = """What stands on a page of whitelab
 score.json     the live score of the bar with its protocol, and the setting as one line
 figures/*.html each figure, to open in a browser without a connection; the camera in its corner saves it as SVG
 figures/*.svg  the same as a picture, where the machine that made this has kaleido and a Chrome or Chromium
-data/*.csv     the numbers in a figure or a table
+data/*.csv     the numbers in a figure or a table; page_setting is the setting they are of, where a row does not say
+               otherwise (layer, whitening, k); where raw vectors are chosen, the PCA whitening beside them
 code.py        makes the page's numbers where whitelab is installed
 answer.txt     what the page answers in words, where it does
 """
