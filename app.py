@@ -39,8 +39,9 @@ if page is by_name:
     st.switch_page(first, query_params=dict(st.query_params))
 turn_page()
 look.dress()
-lesson_strip.open_lesson(page.url_path or PAGES[0])
-workspace.draw(page.url_path)
+name = page.url_path or PAGES[0]
+lesson_strip.open_lesson(name)
+workspace.draw(name)
 try:
     if lesson_strip.draw():
         page.run()

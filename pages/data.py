@@ -46,8 +46,8 @@ if pairs is not None:
         )
     )
     lengths = kept("lengths", pairs.fingerprint, lambda: data_views.words(pairs.sentences)) if has_text else None
-    data_views.numbers(chosen, pairs, lengths)
     data_of(task=pairs.task, split=pairs.split)
+    data_views.numbers(chosen, pairs, lengths)
     data_views.charts(pairs, lengths)
     for note in pairs.notes:
         if not note.startswith("malformed rows"):  # they are listed

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+import streamlit as st
 from processes import ROOT
 from questions import ON_DEMAND, QUESTIONS
 from tiny import write_reversed
@@ -84,21 +85,6 @@ def test_every_page_asks_its_question_and_answers_with_numbers_and_charts_that_a
             assert code(at).startswith("import whitelab")
 
 
-def test_all_data_of_a_page_of_the_space_says_which_model_pairs_and_setting_it_is_of(small, subtests):
-    knobs = {"layers": ["1", "2"], "k": "10", "whitening": "ZCA whitening", "aggregate": "mean"}
-    wanted = {"model": "model", "page_setting": "mean/L1+L2:zca@10 aggregate=mean"}
-    of_pairs = wanted | {"task": "pairs", "split": "all"}
-    others = {"compare": {}, "advise": {"model": "model"}, "data": {"task": "pairs", "split": "all"}}
-    others |= {"probe": {"model": "model", "page_setting": "mean/L1+L2:zca@10 fit=train"}}
-    others |= {"retrieval": {"model": "model", "page_setting": "mean/L1+L2:zca@10 fit=corpus"}}
-    at = start(**small | knobs)
-    for page in tour(at, tuple(page for page in SPACED if page != "corpus")):
-        with subtests.test(page):
-            for key, text in data(at).items():
-                for row in csv.DictReader(io.StringIO(text)):
-                    assert others.get(page, of_pairs).items() <= row.items(), key
-
-
 def test_every_page_of_the_app_is_tested():
     assert {file.stem for file in (ROOT / "pages").glob("*.py")} == {
         *QUESTIONS,
@@ -127,6 +113,37 @@ def test_every_table_fits_beside_the_bar_and_has_a_name(small, subtests):
         with subtests.test(page):
             assert max(table_widths(at), default=0) <= ROOM
             assert all(one.proto.alt for one in at.dataframe)
+
+
+def test_all_data_of_a_page_of_the_space_says_which_model_pairs_and_setting_it_is_of(small, subtests):
+    knobs = {"layers": ["1", "2"], "k": "10", "whitening": "ZCA whitening", "aggregate": "mean"}
+    wanted = {"model": "model", "page_setting": "mean/L1+L2:zca@10 aggregate=mean"}
+    of_pairs = wanted | {"task": "pairs", "split": "all"}
+    others = {"compare": {}, "advise": {"model": "model"}, "data": {"task": "pairs", "split": "all"}}
+    others |= {"probe": {"model": "model", "page_setting": "mean/L1+L2:zca@10 fit=train"}}
+    others |= {"retrieval": {"model": "model", "page_setting": "mean/L1+L2:zca@10 fit=corpus"}}
+    at = start(**small | knobs)
+    for page in tour(at, tuple(page for page in SPACED if page != "corpus")):
+        with subtests.test(page):
+            for key, text in data(at).items():
+                for row in csv.DictReader(io.StringIO(text)):
+                    assert others.get(page, of_pairs).items() <= row.items(), key
+
+
+def test_the_results_of_a_page_go_by_its_name_and_hold_its_headline_numbers(small, subtests, monkeypatch):
+    names, real = [], st.download_button
+
+    def button(label, *given, file_name, **how):
+        names.append(file_name)
+        return real(label, *given, file_name=file_name, **how)
+
+    monkeypatch.setattr(st, "download_button", button)
+    at = start(**small)
+    for page in tour(at, tuple(page for page in SPACED if page not in ON_DEMAND)):
+        with subtests.test(page):
+            assert f"whitelab-{page}.zip" in names
+            rows = csv.DictReader(io.StringIO(data(at)["headlines"]))
+            assert {row["label"]: row["value"] for row in rows} == metrics(at)
 
 
 # The address

@@ -30,7 +30,7 @@ def test_the_zip_has_the_score_its_protocol_the_figures_and_their_data(tmp_path,
         "table": Shown(None, lambda: [{"pair": 7}]),
     }
     monkeypatch.setattr("whitelab.ui.widgets.page_zip.svgs", lambda given: dict.fromkeys(given, b"<svg/>"))
-    with ZipFile(io.BytesIO(page_zip(score, figures, "print(1)\n", "Keep them raw."))) as packed:
+    with ZipFile(io.BytesIO(page_zip("layers", score, figures, "print(1)\n", "Keep them raw."))) as packed:
         texts = {name: packed.read(name).decode() for name in packed.namelist()}
     record = json.loads(texts["score.json"])
     assert record["spearman"] == score.spearman
@@ -41,6 +41,7 @@ def test_the_zip_has_the_score_its_protocol_the_figures_and_their_data(tmp_path,
         {"k": "1", "score": ""},
         {"k": "2", "score": "0.75"},
     ]
+    assert texts["README.txt"].startswith("What stands on the page layers of whitelab")
     assert texts["answer.txt"] == "Keep them raw."
     assert texts["data/table.csv"].split() == ["pair", "7"]
     assert (texts["code.py"], "data/map.csv" in texts) == ("print(1)\n", False)

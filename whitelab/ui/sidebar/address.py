@@ -34,6 +34,11 @@ BAR, PAGE = "bar", "page"  # where a knob is
 _LENGTH = 60  # characters of it that are shown
 
 
+def page() -> str:
+    """The name of the page that is drawn, such as `overview`, once its bar is."""
+    return st.session_state[_PAGE]
+
+
 @contextmanager
 def of(page: str, place: DeltaGenerator) -> Iterator[None]:
     """Draw the bar of `page` inside, so that `bound` knows when the page is being opened.

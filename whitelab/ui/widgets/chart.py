@@ -22,6 +22,7 @@ BEST = "font-weight: bold; background-color: rgba(46, 134, 209, 0.22)"
 
 SHOWN = "page-figures"  # session_state: what `chart` and tables have shown in this run of the page
 MADE = "page-data-made"  # session_state: the columns of `data_of`
+HEADLINES = "page-headlines"  # session_state: what `keep_headline` keeps, by label
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +35,7 @@ class Shown:
 
 def begin_figures() -> None:
     """Forget the figures of the run before, but for those who still hold them: a button that is pressed meanwhile."""
-    st.session_state[SHOWN] = {}
+    st.session_state[SHOWN], st.session_state[HEADLINES] = {}, {}
     data_of()
 
 
@@ -116,6 +117,13 @@ def csv_button(rows: Callable[[], Sequence[dict]], key: str) -> None:
 def keep_rows(rows: Callable[[], Sequence[dict]], key: str) -> None:
     """The rows of a table among the page's results, for one that has files of its own."""
     _kept(None, key, rows)
+
+
+def keep_headline(row: dict) -> None:
+    """A headline number among the page's results, the last of its `label`: all of them are one file."""
+    rows = st.session_state.setdefault(HEADLINES, {})
+    rows[row["label"]] = row
+    keep_rows(lambda: list(rows.values()), "headlines")
 
 
 def _download(rows: Callable[[], Sequence[dict]], key: str) -> None:

@@ -6,6 +6,7 @@ import streamlit as st
 
 from whitelab.scoring.paired import VERDICTS, Doubt
 from whitelab.scoring.score import Score
+from whitelab.ui.widgets.chart import keep_headline
 
 # What a delta is -> its colour and its arrow, as Streamlit calls them.
 _DELTAS = {
@@ -43,7 +44,10 @@ class Metric:
         return self.good in ("up", "down", "either") and bool(self.delta) and float(self.delta.split()[0]) == 0
 
     def draw(self) -> None:
-        """Draw it where the call is."""
+        """Draw it where the call is, and keep it among the page's results."""
+        keep_headline(
+            {"label": self.label, "value": self.value, "note": self.delta or "", "more": self.description or ""}
+        )
         colour, arrow = _DELTAS["" if self._level else self.good]
         st.metric(
             self.label,

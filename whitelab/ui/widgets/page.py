@@ -13,7 +13,7 @@ from whitelab.ui import live
 from whitelab.ui.results.placed import LEFT, too_large
 from whitelab.ui.results.scores import doubt_of, number_of, scored
 from whitelab.ui.results.study import fitted
-from whitelab.ui.sidebar import malformed, own_data, workspace
+from whitelab.ui.sidebar import address, malformed, own_data, workspace
 from whitelab.ui.sidebar.opening import Opened, open_space
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.chart import begin_figures, data_of, shown
@@ -218,12 +218,13 @@ def close_page(
         st.code(recipe(chosen, body), language="python")
         st.caption("It runs where whitelab is installed, or in its folder, and ends with the live score.")
     score = scored(opened.space, chosen.setting)
-    results, code = shown(), recipe(chosen, body)  # the file is made when no page runs, so it cannot ask for them
+    # The file is made when no page runs, so it cannot ask for them.
+    name, results, code = address.page(), shown(), recipe(chosen, body)
     if results:
         st.download_button(
             "This page's results (.zip)",
-            lambda: page_zip(score, results, code, answer),
-            file_name="whitelab-results.zip",
+            lambda: page_zip(name, score, results, code, answer),
+            file_name=f"whitelab-{name}.zip",
             mime="application/zip",
             key="page-zip",
             on_click="ignore",

@@ -14,23 +14,24 @@ from whitelab.scoring.setting import FIT_SCOPES
 from whitelab.ui.widgets.chart import Shown, as_csv
 from whitelab.ui.widgets.svg import svgs
 
-README = """What stands on a page of whitelab
+README = """What stands on the page {page} of whitelab
 
 score.json     the live score of the bar with its protocol, and the setting as one line
 figures/*.html each figure, to open in a browser without a connection; the camera in its corner saves it as SVG
 figures/*.svg  the same as a picture, where the machine that made this has kaleido and a Chrome or Chromium
 data/*.csv     the numbers in a figure or a table; page_setting is the setting they are of, where a row does not say
                otherwise (layer, whitening, k); where raw vectors are chosen, the PCA whitening beside them
+               headlines.csv has the page's headline numbers as it prints them
 code.py        makes the page's numbers where whitelab is installed
 answer.txt     what the page answers in words, where it does
 """
 
 
-def page_zip(score: Score, shown: Mapping[str, Shown], code: str, answer: str = "") -> bytes:
-    """The .zip, made when it is asked for. Paths of this machine are left out of the score."""
+def page_zip(page: str, score: Score, shown: Mapping[str, Shown], code: str, answer: str = "") -> bytes:
+    """The .zip of the page of this name, made when it is asked for. Paths of this machine are left out of the score."""
     data = io.BytesIO()
     with ZipFile(data, "w", ZIP_DEFLATED) as packed:
-        packed.writestr("README.txt", README)
+        packed.writestr("README.txt", README.format(page=page))
         packed.writestr("score.json", json.dumps(_record(score), indent=2, ensure_ascii=False))
         packed.writestr("code.py", code)
         if answer:
