@@ -42,7 +42,7 @@ def test_vectors_that_embed_has_written_give_what_the_model_gives(document, opti
     assert json.loads(json.dumps(without), parse_float=lambda x: round(float(x), 6)) == json.loads(
         json.dumps(with_model).replace('"mean/', '"given/'), parse_float=lambda x: round(float(x), 6)
     )
-    assert (protocol["model"], protocol["pooling"]) == ("vectors of embedded.npz", "given")
+    assert (protocol["model"], protocol["pooling"]) == ("vectors of embedded.npz: model, mean pooling", "given")
     assert protocol["max_length"] is None
 
 

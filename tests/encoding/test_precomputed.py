@@ -4,6 +4,7 @@ import io
 import json
 import pickle
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from tests.conftest import make_space
 from whitelab.base import upload_limits
 from whitelab.datasets import DataError, SentencePairs, Upload
 from whitelab.datasets.arrays import read_arrays
-from whitelab.encoding.embeddings import with_pairs
+from whitelab.encoding.embeddings import Origin, with_pairs
 from whitelab.encoding.precomputed import npz_bytes, read_vectors
 from whitelab.scoring.fit_scopes import folds
 from whitelab.scoring.score import score
@@ -224,6 +225,23 @@ def test_what_is_written_is_read_back_unchanged(task, tmp_path):
         assert torch.equal(found.space.values, space.values)
         assert found.pairs.fingerprint == pairs.fingerprint
         assert (found.has_text, found.pairs.task, found.name) == (True, "own", "vectors of own.npz")
+
+
+def test_what_is_written_says_what_made_it_and_the_reader_says_it_on(task):
+    pairs, space = task
+    made = Origin("org/encoder", "own data", "sts13", "test", "cls", "bfloat16", 64, encoder="a digest")
+    data = npz_bytes(pairs, replace(space, origin=made))
+    with np.load(io.BytesIO(data)) as file:
+        assert Origin(**json.loads(str(file["origin"]))) == made
+    found = read_vectors([Upload("own.npz", data)])
+    assert found.name == found.space.origin.model == "vectors of own.npz: org/encoder, cls pooling, bfloat16"
+    again = read_vectors([Upload("again.npz", npz_bytes(found.pairs, found.space))]).name
+    assert again == f"vectors of again.npz: {found.name}"  # of vectors of which no pooling is known
+
+
+@pytest.mark.parametrize("origin", ["no JSON", "[1]", "7", "{}", '{"model": "a"}', np.zeros((P, D)), ["a", "b"]])
+def test_another_array_of_the_name_of_the_origin_says_nothing(task, origin):
+    assert read_vectors([npz(parts(task) | {"origin": np.asarray(origin)})]).name == "vectors of own.npz"
 
 
 def test_names_are_read_with_any_spelling(task):

@@ -7,13 +7,14 @@ shape and type. The three ways to give a task:
     values [n, d] or [l, n, d], first [p], second [p], gold [p]     unique vectors, and each pair's two row numbers
     values, sentences [n], sentence1 [p], sentence2 [p], gold [p]   the same, each pair by its two sentences
 
-`subset [p]` is optional, and so are sentences in the first two.
+`subset [p]` is optional, and so are sentences in the first two, and `origin`, JSON text as `write_npz` has it.
 """
 
 import hashlib
 import io
+import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from io import BufferedIOBase
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
@@ -45,6 +46,8 @@ ROLES = {
     "subset_names": ("subsetnames",),
     "sentences": ("sentences", "sentence", "texts", "text"),
 }
+ORIGIN = "origin"
+_SAID = 120  # characters of an origin that are said
 LARGEST = 1e70  # of a vector's entries: measures take the fourth power of sums of them
 WORDS = ("embeddings", "embedding", "vectors", "vector", "index", "indices", "rows")
 NEEDED = (
@@ -57,8 +60,8 @@ NEEDED = (
 class Vectors:
     """A task whose vectors were given. Rows of `space` are `pairs.sentences`, names such as `first 12` without text.
 
-    has_text: whether the sentences are known. notes: what was done to the arrays. It has a Protocol's `name`,
-    `dtype` and `max_length` where an encoder would have them.
+    has_text: whether the sentences are known. notes: what was done to the arrays. It has a Protocol's `name`, with what
+    the file says of the encoder, and `dtype` and `max_length` where an encoder would have them.
     """
 
     name: str
@@ -110,7 +113,8 @@ def read_vectors(
     bounded = any(isinstance(file, Upload) for file in (*files, gold))
     main = files[0] if isinstance(files[0], Upload) else Path(files[0])
     label = main.name if len(files) == 1 else f"{main.name} and {len(files) - 1} more"
-    return _Task(parts, unknown, bounded).build(task or main.stem, label)
+    made = next((made for one in unknown if (made := _made_by(one))), "")
+    return _Task(parts, unknown, bounded).build(task or main.stem, label, made)
 
 
 # ----------------------------------------------------------------------------------------------------- roles
@@ -165,7 +169,8 @@ class _Task:
     unknown: list[Named]
     bounded: bool
 
-    def build(self, task: str, source: str) -> Vectors:
+    def build(self, task: str, source: str, made: str) -> Vectors:
+        """The task; `made` says by what, where that is known."""
         gold = self._gold()
         if "first vectors" in self.parts or "second vectors" in self.parts:
             values, first, second, labels, notes = self._two_sided(len(gold))
@@ -189,7 +194,8 @@ class _Task:
         order = np.array([rows[name] for name in pairs.sentences])
         if not np.array_equal(order, np.arange(values.shape[1])):
             values = values[:, order]
-        name, tensor = f"vectors of {source}", torch.from_numpy(np.ascontiguousarray(values))
+        name = f"vectors of {source}" + f": {made}" * bool(made)
+        tensor = torch.from_numpy(np.ascontiguousarray(values))
         dtype = str(tensor.dtype).removeprefix("torch.")
         space = with_pairs(tensor, pairs, Origin(name, pairs.source, pairs.task, pairs.split, GIVEN, dtype))
         has_text = "sentences" in self.parts or {"first text", "second text"} <= self.parts.keys()
@@ -371,6 +377,19 @@ def _layers_first(one: Named, rows: str) -> str:
     return f"; layers come first, [l, {rows}, d]: {one} is {list(one.values.shape)}" if one.values.ndim == 3 else ""
 
 
+def _made_by(one: Named) -> str:
+    """What an `origin` says of the encoder, in words; empty for any other array."""
+    if one.name != ORIGIN or not one.is_text or one.values.ndim:
+        return ""
+    try:
+        said = json.loads(str(one.values))
+        model, pooling, dtype = (str(said[part]) for part in ("model", "pooling", "dtype"))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return ""
+    parts = (model, "" if pooling == GIVEN else f"{pooling} pooling", "" if dtype == "float32" else dtype)
+    return " ".join(", ".join(part for part in parts if part).split())[:_SAID] if model else ""
+
+
 def _clean(value: object) -> str:
     return str(value).strip()
 
@@ -408,11 +427,12 @@ def _apart(labels: Sequence[str]) -> list[str]:
 
 def write_npz(file: BufferedIOBase, pairs: SentencePairs, space: LayerEmbeddings) -> None:
     """All layers with their pairs in one .npz, which `read_vectors` reads back: values [l, n, d] and sentences [n],
-    row numbers first and second, gold and subset [p], subset_names; text as `arrays.text_arrays` has it. `whitelab`,
-    the version, says whose file it is."""
+    row numbers first and second, gold and subset [p], subset_names; text as `arrays.text_arrays` has it. `origin` says
+    as JSON what made them of what (`Origin`), and `whitelab`, the version, whose file it is."""
     np.savez(
         file,
         whitelab=np.array(whitelab.__version__),
+        origin=np.array(json.dumps(asdict(space.origin), ensure_ascii=False)),
         values=space.values.cpu().numpy(),
         first=pairs.first_index,
         second=pairs.second_index,
