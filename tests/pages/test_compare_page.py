@@ -99,7 +99,7 @@ def test_a_comparison_shows_the_scores_and_why_some_are_missing_and_tests_row_ag
         "pairs": pytest.approx(43.21),
     }
     assert next(one for one in at.get("download_button") if one.proto.label == "MTEB").proto.disabled
-    assert said(at, "one Spearman over all its pairs: choose the preset simcse or mteb")  # and this one is another
+    assert said(at, "one Spearman over all its pairs, and this preset")  # and this one is another
     until(go_to(until(go_to(at, "data")), "compare"))
     assert table(at, "Setting").to_dict("records")[-1]["Model"] == "someone/model"  # on another visit too
     low, high = drawn.interval(rows[0], "pairs")

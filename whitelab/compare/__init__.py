@@ -6,7 +6,7 @@ Rows are settings whose fit scope and aggregate a preset decides: what a paper o
 from whitelab.compare.against import Duel, Resampled, outcome, resample, resampled
 from whitelab.compare.bench import Bench, embed_cut, tried
 from whitelab.compare.grid import AVERAGE, SEVEN, Cell, Grid, compare, printed
-from whitelab.compare.mteb_results import MtebScore, check_mteb_aggregate, mteb_rows, read_mteb, write_mteb
+from whitelab.compare.mteb_results import LIKE_MTEB, MtebScore, check_mteb_aggregate, mteb_rows, read_mteb, write_mteb
 from whitelab.compare.preset_walk import Step, Walk, walk, walks
 from whitelab.compare.presets import (
     ALIKE,
@@ -57,6 +57,7 @@ __all__ = [
     "Preset",
     "Step",
     "Walk",
+    "LIKE_MTEB",
     "check_mteb_aggregate",
     "compare",
     "decisions",

@@ -26,6 +26,7 @@ from whitelab.store.shards import write_aside
 # The seven tasks as MTEB names them; any other name is kept.
 NAMES = {"stsb": "STSBenchmark", "sickr": "SICK-R"} | {f"sts{year}": f"STS{year}" for year in range(12, 17)}
 TASKS = {name: task for task, name in NAMES.items()}
+LIKE_MTEB = tuple(name for name, preset in PRESETS.items() if preset.aggregate == "all")  # one Spearman over all pairs
 META, METRIC = "model_meta.json", "cosine_spearman"
 LANGUAGES = ["eng-Latn"]  # of the seven tasks; what language other data is in is not known
 _SHORT = 24  # characters of a revision, which may be a hash of 40
@@ -105,10 +106,9 @@ def mteb_rows(scores: Iterable[MtebScore], tasks: Sequence[str]) -> list[tuple[s
 def check_mteb_aggregate(aggregate: str) -> None:
     """Raises ValueError for scores that do not stand for a task as MTEB's do, by one Spearman over all its pairs."""
     if aggregate != "all":
-        fitting = " or ".join(name for name, preset in PRESETS.items() if preset.aggregate == "all")
         raise ValueError(
             f"aggregate={aggregate!r} must be all for MTEB, whose score of a task is one Spearman over all its pairs: "
-            f"choose the preset {fitting}"
+            f"choose the preset {' or '.join(LIKE_MTEB)}"
         )
 
 

@@ -350,11 +350,7 @@ def downloads(cells: Sequence[Cell], grid: Grid, drawn: Resampled | None, given:
                 on_click="ignore",
                 icon=":material/download:",
             )
-        try:
-            comparing.check_mteb_aggregate(grid.rules.aggregate)
-            unlike = ""
-        except ValueError as error:
-            unlike = str(error)
+        unlike = grid.preset not in comparing.LIKE_MTEB
         st.download_button(
             "MTEB",
             lambda: mteb_files.packed(cells),
@@ -364,10 +360,14 @@ def downloads(cells: Sequence[Cell], grid: Grid, drawn: Resampled | None, given:
             on_click="ignore",
             icon=":material/download:",
             help="MODEL/SETTING/TASK.json, which mteb.TaskResult reads.",
-            disabled=bool(unlike),
+            disabled=unlike,
         )
     if unlike:
-        st.caption(plain(f"No scores in MTEB's layout: {unlike}."))
+        fitting = [comparing.PRESETS[name].label for name in comparing.LIKE_MTEB]
+        st.caption(
+            "MTEB's score of a task is one Spearman over all its pairs, and this preset's is another. For scores in "
+            f"MTEB's layout choose the preset {plain(' or '.join(fitting))}."
+        )
 
 
 # ------------------------------------------------------------------------------------------- row against row
