@@ -231,6 +231,21 @@ def test_the_charts_stand_still_while_k_moves(app, visit, name, width):
     assert places[1:] == places[:2]
 
 
+@pytest.mark.parametrize(("name", "width", "k"), [("whitening", 390, 70), ("retrieval", 1440, 1)])
+def test_a_verdict_has_the_room_of_its_longest_words_from_the_start(app, visit, name, width, k):
+    shown = visit(app, "light", width)
+    page = shown.open(name)
+    knob, tops = page.locator(f"{STRIP} input" if width == 390 else f"{SIDEBAR} .wl-typed"), []
+    first = "document.querySelector('[data-testid=stMain]').scrollTop + document.querySelector('.js-plotly-plot')"
+    for setting in (None, k):
+        if setting:
+            knob.fill(str(setting))
+            knob.press("Enter")
+            shown.settle()
+        tops.append(round(page.evaluate(f"{first}.getBoundingClientRect().top")))
+    assert tops[0] == tops[1]
+
+
 def test_words_that_are_drawn_in_a_new_element_after_a_wait_have_the_room_of_those_before(app, visit):
     page = visit(app).open("overview")
     said = page.locator(".st-key-said-gains")

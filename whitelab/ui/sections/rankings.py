@@ -141,7 +141,8 @@ def standings(results: Sequence[Retrieval], comparison: Comparison) -> None:
         ),
         Metric(METRICS[second].label, f"{after:.4f}", f"{after - before:+.4f} against raw", "either"),
     )
-    st.markdown(f"{verdict.ICONS[white.verdict]} {_sentence(white, comparison, name)}")
+    with st.container(key="said-ranked"):
+        st.markdown(f"{verdict.ICONS[white.verdict]} {_sentence(white, comparison, name)}")
     if few := few_note(white.retrieval.per_query.shape[1], "queries"):
         st.caption(f"Note: {few}.")
     made = results[-1].protocol

@@ -61,12 +61,13 @@ def _picture(found: Sequence[SearchCalibration], cosine: float) -> None:
             description=f"95 %: {100 * cut.recall_low:.0f} to {100 * cut.recall_high:.0f} %",
         ),
     )
-    st.markdown(
-        f"{LABELS.at(now.setting)} from {number(cut.cosine, 3)} on: **{in_percent(cut.recall)}** of the "
-        f"{spaced(cut.alike)} relevant documents at {in_percent(cut.false_positives, '.2g')} false positives; of all "
-        f"that lie there {in_percent(cut.precision, '.1f')} were judged relevant, raw "
-        f"{in_percent(before.precision, '.1f')}. Documents nobody judged count as not relevant, so the true share may "
-        "be higher."
-    )
+    with st.container(key="said-threshold"):
+        st.markdown(
+            f"{LABELS.at(now.setting)} from {number(cut.cosine, 3)} on: **{in_percent(cut.recall)}** of the "
+            f"{spaced(cut.alike)} relevant documents at {in_percent(cut.false_positives, '.2g')} false positives; of "
+            f"all that lie there {in_percent(cut.precision, '.1f')} were judged relevant, raw "
+            f"{in_percent(before.precision, '.1f')}. Documents nobody judged count as not relevant, so the true share "
+            "may be higher."
+        )
     percentiles(found, cosine, "all queries and documents", "searched-percentiles")
     st.caption(plain(now.line()))

@@ -172,18 +172,19 @@ def moved_pairs(stages: Stages) -> None:
         csv_button(lambda: _records(stages, found), "moved-pairs")
     tie = stages.after.spearman is None and bool(is_constant(stages.after.cosines))
     nothing = " All cosines are one after it, so every pair has the middle rank: nothing is ordered." if tie else ""
-    st.caption(
-        f"From {stages.inline[0]} to {stages.inline[1]}, {spaced(towards)} of {stages.pairs} pairs moved towards "
-        f"their gold rank and {spaced(away)} away from it"
-        + (f"; {spaced(past)} passed it and came to lie as far on its other side" if past else "")
-        + ". Rank 1 is the least similar pair. "
-        + (
-            f"The {SHOWN_ROWS} furthest are listed; the CSV has all {spaced(len(found))} that moved"
-            f"{'' if which == 'all' else f' {which}'}, and no pair that kept its rank."
+    with st.container(key="said-moved"):
+        st.caption(
+            f"From {stages.inline[0]} to {stages.inline[1]}, {spaced(towards)} of {stages.pairs} pairs moved towards "
+            f"their gold rank and {spaced(away)} away from it"
+            + (f"; {spaced(past)} passed it and came to lie as far on its other side" if past else "")
+            + ". Rank 1 is the least similar pair. "
+            + (
+                f"The {SHOWN_ROWS} furthest are listed; the CSV has all {spaced(len(found))} that moved"
+                f"{'' if which == 'all' else f' {which}'}, and no pair that kept its rank."
+            )
+            * (len(found) > SHOWN_ROWS)
+            + nothing
         )
-        * (len(found) > SHOWN_ROWS)
-        + nothing
-    )
 
 
 def _direction(move: Move) -> str:

@@ -132,7 +132,8 @@ def fit_scopes(standings: Standings) -> None:
     if cross:
         apart = standings.standing(task.score.setting, cross.score.setting)
         name, raw = LABELS.inline(standings.compared.whitening), standings.standing(standings.compared.raw)
-        st.markdown(verdict.fitting(task, cross, apart, name, raw))
+        with st.container(key="said-fitting"):
+            st.markdown(verdict.fitting(task, cross, apart, name, raw))
     else:
         st.markdown(f"Cross-fitting is not possible here: {standings.no_cross}.")
     rows = [record(standings.standing(setting, standings.compared.raw)) for setting in standings.scopes]

@@ -7,8 +7,8 @@ import streamlit as st
 # Words of headline numbers wrap in lines of like length and are never cut, and four of them stand two by two in a
 # narrow window, as do a new run's choices, whose names are long. The live score stays in sight while the bar scrolls to
 # the knob that moves it.
-# What stands below headline numbers and an explanation stays where it is when these have more to say: their room for it
-# is always there, and a k that is offered stands beside its explanation.
+# What stands below headline numbers, a verdict and an explanation stays where it is when these have more to say: their
+# room for it is always there, and a k that is offered stands beside its explanation.
 # The line over a picture (ui/results/jobs.py) is higher only where its words would be cut.
 # What a layer put in or taken out would change stands under its pill (ui/live/ahead.js); its room is always there.
 # Captions, buttons, chosen names, code and what charts have in grey have WCAG AA's contrast. Colours are those of the
@@ -55,6 +55,8 @@ STYLE = """<style>
 [data-testid=stMetricDelta] { border-radius: 0.75rem; }
 @media (min-width: 1101px) {
     [data-testid=stMetric] { min-height: 10rem; }
+    .st-key-said-verdict { min-height: 4.8rem; }
+    .st-key-said-ranked { min-height: 3.2rem; }
     .st-key-explanation { flex-wrap: nowrap; }
     .st-key-explanation [data-testid=stAlertContainer] { min-height: 6.5rem; }
 }
@@ -71,6 +73,8 @@ STYLE = """<style>
         > [data-testid=stVerticalBlock] > [data-testid=stElementContainer] > [data-testid=stMetric]
     ) { min-width: calc(50% - 1rem); }
     .st-key-explanation { min-height: 13rem; }
+    .st-key-said-verdict { min-height: 8rem; }
+    .st-key-said-ranked { min-height: 4.8rem; }
 }
 @media (max-width: 1400px) {
     [data-testid=stTopNav] { padding-right: 0; }
@@ -83,6 +87,7 @@ STYLE = """<style>
 }
 @media (max-width: 640px) {
     .st-key-explanation { min-height: 17.5rem; }
+    .st-key-said-verdict { min-height: 12.8rem; }
 }
 @media (min-width: 641px) and (max-width: 1400px) {
     .st-key-new-run [data-testid=stColumn]:has(
