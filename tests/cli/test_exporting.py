@@ -24,7 +24,8 @@ def test_an_exported_npz_is_the_map_of_the_score(document, options, space, tmp_p
     assert protocol == record["protocol"]
     assert (record["out"], record["rank"], record["dim"]) == (str(out), 5, whitener.dense.shape[1])
     expected = fit_scope(embeddings, Setting((1, 3), whitening, 5))
-    assert record["fitted"] == expected.count
+    assert record["fitted"] == protocol["fitted"] == expected.count
+    assert protocol["rank"] == expected.rank == 5  # as in the file that the page gives
     assert record["setting"] == str(expected.setting)
     x = embeddings.combine((1, 3))
     np.testing.assert_allclose(whitener(x), expected.whiteners[0](x), rtol=1e-12, atol=1e-12)

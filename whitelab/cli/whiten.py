@@ -37,7 +37,6 @@ def run(args):
     from whitelab.retrieval.calibration import calibrate_search
     from whitelab.scoring.calibration import calibrate, tells_apart
     from whitelab.scoring.fit_scopes import fit_scope
-    from whitelab.scoring.fit_text import scope_name
     from whitelab.scoring.setting import Protocol
     from whitelab.whitening.export import FORMATS, SEARCHED
 
@@ -54,7 +53,7 @@ def run(args):
     if setting.k and fitted.rank < setting.k:
         note(f"k={setting.k} is more than the {fitted.rank} directions that the sentences span: the map has these")
     protocol, (whitener,) = Protocol(fitted.setting, space.origin), fitted.whiteners
-    record = protocol.as_dict() | {"fit": scope_name(setting.fit)} | prompts
+    record = fitted.record | prompts
     if prompts:
         note(FORMATS[args.export].prompts_note(prompts))
     scale = None

@@ -18,7 +18,8 @@ from whitelab.base.checks import check_int, check_matrix
 from whitelab.base.lazy import cached_property
 from whitelab.base.progress import Progress, part_of, silent
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows, NotMeasuredError, check_space
-from whitelab.scoring.setting import TOKENS, Setting, check_is_setting, check_settings
+from whitelab.scoring.fit_text import scope_name
+from whitelab.scoring.setting import TOKENS, Protocol, Setting, check_is_setting, check_settings
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
 
@@ -184,6 +185,13 @@ class Fitted:
     def count(self) -> int:
         """Sentence occurrences a map was fitted on, the fewest of any fold; 0 where nothing is fitted."""
         return 0 if not self.setting.fits else min(round(fold.rows.count) for fold in self.folds)
+
+    @property
+    def record(self) -> dict:
+        """How an exported map was made, JSON-ready: the protocol with `fitted` (`count`) and `rank`, and of the scope
+        no path of this machine."""
+        own = {"fit": scope_name(self.setting.fit), "fitted": self.count, "rank": self.rank}
+        return Protocol(self.setting, self.space.origin).as_dict() | own
 
     def cosines(self) -> Float[Tensor, "p"]:
         """The cosine of every pair under the map that scores it."""

@@ -12,8 +12,7 @@ from whitelab.retrieval.calibration import calibrate_search
 from whitelab.retrieval.embedded import FITS, RetrievalSpace, for_documents
 from whitelab.scoring.calibration import calibrate, tells_apart
 from whitelab.scoring.fit_scopes import Fitted, fit_scope
-from whitelab.scoring.fit_text import scope_name
-from whitelab.scoring.setting import FIT_SCOPES, TOKENS, Protocol, Setting
+from whitelab.scoring.setting import FIT_SCOPES, TOKENS, Setting
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import study
 from whitelab.ui.sidebar.workspace import Workspace
@@ -80,9 +79,7 @@ class Parcel:
     @property
     def record(self) -> dict:
         """How the map was made, with no path of this machine in it."""
-        fitted = self.fitted
-        own = {"fit": scope_name(self.setting.fit), "fitted": fitted.count, "rank": fitted.rank}
-        return Protocol(fitted.setting, self.space.origin).as_dict() | own
+        return self.fitted.record
 
     @property
     def calibrates(self) -> bool:
