@@ -84,13 +84,21 @@ def test_the_map_that_a_search_was_measured_under_leaves_with_its_cosines(docume
         np.testing.assert_allclose(np.interp(0.3, file["cosine"], file["percentile"]), random.percentile(0.3), atol=0.1)
 
 
+@pytest.mark.parametrize("form", ["sentence-transformers", "onnx"])
 @pytest.mark.parametrize(
     ("data", "among"), [("search", "all queries with all documents"), ("pairs.csv", "random pairs")]
 )
-def test_a_card_says_among_what_a_cosine_has_its_percentile(document, model, place, tmp_path, data, among):
-    words = (*model, "--data", str(place / data), "--k", "4", "--export", "sentence-transformers")
-    document("whiten", *words, "--out", str(tmp_path / "model"), *(("--search",) if data == "search" else ()))
-    assert f"# among {among}, 0 to 100" in (tmp_path / "model" / "README.md").read_text("utf-8")
+def test_a_card_says_among_what_a_cosine_has_its_percentile_and_what_is_left_to_its_reader(
+    document, model, place, tmp_path, data, among, form
+):
+    words = (*model, "--data", str(place / data), "--k", "4", "--export", form, "--out", str(tmp_path / "model"))
+    document("whiten", *words, *(("--search",) if data == "search" else ()))
+    card = (tmp_path / "model" / "README.md").read_text("utf-8")
+    assert f"# among {among}, 0 to 100" in card
+    assert "White space at the ends of a sentence" in card
+    names: dict = {}
+    exec(card.split("```python")[-1].partition("```")[0].replace("path/to/this/folder", str(tmp_path / "model")), names)
+    assert 0 <= names["percentile"] <= 100
 
 
 def test_prompts_that_no_export_puts_before_texts_are_said_and_stand_in_the_record(run, model, place, tmp_path):

@@ -223,8 +223,9 @@ def test_the_map_is_offered_in_every_format_with_lines_from_sentences_on(small, 
     choose(at, format="onnx")
     assert not any(label.startswith("Download .zip") for label in downloads(at))
     press(at, "make-model", lambda at: any(label.startswith("Download .zip") for label in downloads(at)))
-    ((encoder, layers, pooling, linear, _), how) = written.pop()
+    ((encoder, layers, pooling, linear, _, meaning), how) = written.pop()
     assert (encoder.name, layers, pooling, how) == ("model", (1,), "mean", {"apart": True})
+    np.testing.assert_array_equal(meaning["percentile"], scale["percentile"])
     x = space.combine((1,))[:5]
     np.testing.assert_allclose(linear(x), whitener(x))
     assert any("onnxruntime.InferenceSession(" in one.value and "encode([" in one.value for one in at.code)

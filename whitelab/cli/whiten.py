@@ -112,6 +112,6 @@ def _write(args, encoder, setting, whitener, record, scale) -> None:
     elif args.export == "faiss":
         export.to_faiss(args.out, whitener, record)
     elif args.export == "onnx":
-        export.to_onnx(args.out, encoder, setting.layers, setting.pooling, whitener, record)
+        export.to_onnx(args.out, encoder, setting.layers, setting.pooling, whitener, record, scale)
     else:
         export.to_sentence_transformers(args.out, encoder, setting.layers, setting.pooling, whitener, record, scale)

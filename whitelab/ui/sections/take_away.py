@@ -211,7 +211,7 @@ def _onnx(parcel: Parcel) -> None:
 def _graph(folder: Path, encoder: Encoder, layers: Sequence[int], made_by: str, whitener: Map, *about) -> None:
     """`to_onnx` beside other visitors: two threads that read Python, as the exporter does, can trip each other up."""
     linear = affine(whitener, "a graph holds a mean and a matrix")
-    to_onnx(folder, encoder, layers, made_by, linear, about[0], apart=True)
+    to_onnx(folder, encoder, layers, made_by, linear, *about, apart=True)
 
 
 def _folder(parcel: Parcel, kind: str, write: Callable) -> None:

@@ -35,7 +35,7 @@ FORMATS = {
     "npz": Format("NumPy", scaled=True),
     "faiss": Format("FAISS"),
     "sentence-transformers": Format("sentence-transformers", whole=True, scaled=True, prompted=True),
-    "onnx": Format("ONNX", whole=True),
+    "onnx": Format("ONNX", whole=True, scaled=True),
     "safetensors": Format("safetensors", any_map=True),
 }
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
+import numpy as np
 from torch import Tensor
 
 import whitelab
@@ -13,9 +14,13 @@ from whitelab.encoding.encoders import Encoder
 from whitelab.store.shards import folder_aside, let_read
 from whitelab.whitening import Whitener
 from whitelab.whitening.export.contents import as_json
+from whitelab.whitening.export.formats import RANDOM, Scale
+from whitelab.whitening.export.npz_file import scale_lines
 from whitelab.whitening.export.places import ExportError, target, writing
 
 NOTE = "whitelab.json"  # lists the files of a model folder of ours
+SCALE = "cosine_scale.npz"  # what its cosines mean
+WHITE_SPACE = "White space at the ends of a sentence, which whitelab strips from its data, is left to you."
 
 # A model folder must give these the vectors that whitelab gives them. Two lengths, so that padding takes part.
 # Rounding in float32 changes what an encoder gives by some 1e-6 of its length (measured), and what a map makes
@@ -37,6 +42,15 @@ def model_folder(folder: str | Path, record: Mapping) -> Iterator[Path]:
         note = {"whitelab": whitelab.__version__, "protocol": dict(record), "files": [*files, NOTE]}
         (aside / NOTE).write_text(as_json(note, indent=2), "utf-8")
         let_read(aside)
+
+
+def write_scale(aside: Path, scale: Scale | None) -> str:
+    """Write what cosines mean, where it is known, as `cosine_scale.npz`; the part of a README that reads it."""
+    if not scale:
+        return ""
+    np.savez(aside / SCALE, **scale)
+    lines = scale_lines(f"path/to/this/folder/{SCALE}", "gold" in scale, among=str(scale.get("among", RANDOM)))
+    return f"\n## What a cosine means\n\n```python\nimport numpy as np\n\n{lines}```\n"
 
 
 def zip_folder(folder: str | Path, path: str | Path) -> None:

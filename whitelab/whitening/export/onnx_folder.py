@@ -29,7 +29,16 @@ from whitelab.encoding.names import ONE_LAYER
 from whitelab.encoding.pooling import POOLINGS, padded
 from whitelab.whitening import Whitener
 from whitelab.whitening.export.contents import as_float32, as_json, as_numpy, kept_matrix
-from whitelab.whitening.export.model_folder import MAPPED_TOLERANCE, PROBES, check_near, encoder_record, model_folder
+from whitelab.whitening.export.formats import Scale
+from whitelab.whitening.export.model_folder import (
+    MAPPED_TOLERANCE,
+    PROBES,
+    WHITE_SPACE,
+    check_near,
+    encoder_record,
+    model_folder,
+    write_scale,
+)
 from whitelab.whitening.export.places import ExportError
 
 GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
@@ -63,6 +72,8 @@ language. Pad on the right.
 ```python
 {lines}```
 
+{white_space}
+{scale}
 ## Protocol
 
 {protocol}
@@ -95,6 +106,7 @@ def to_onnx(
     pooling: str,
     whitener: Whitener,
     protocol: Mapping | None = None,
+    scale: Scale | None = None,
     *,
     apart: bool = False,
 ) -> None:
@@ -102,7 +114,8 @@ def to_onnx(
 
     Vectors are `whitener(mean of layers)`, not normalised, as float32, and differ from whitelab's by the rounding of
     the encoder in float32 (some 1e-6 of a vector's length before the map). The graph is run by onnxruntime and
-    compared before the folder gets its name; `protocol` goes into graph, README and note. `apart` writes the graph in a
+    compared before the folder gets its name; `protocol` goes into graph, README and note, and `scale` beside them, as
+    `to_sentence_transformers` has it. `apart` writes the graph in a
     process of its own, from the encoder's files: for a server, whose other threads the exporter would keep waiting.
 
     Raises MissingLibraryError where the extra `onnx` is not installed, ExportError where the model cannot be written
@@ -129,7 +142,7 @@ def to_onnx(
             _write_graph(encoder.name, model, *given)
         _write_tokenizer(aside, encoder)
         _compare(aside, encoder, layers, pooling, whitener)
-        (aside / "README.md").write_text(_card(Path(folder).name, record, encoder), "utf-8")
+        (aside / "README.md").write_text(_card(Path(folder).name, record, encoder, write_scale(aside, scale)), "utf-8")
 
 
 def onnx_lines(folder: str | Path, encoder: Encoder, dim: int) -> str:
@@ -239,12 +252,14 @@ def _pad(encoder: Encoder) -> int:
     return encoder.tokenizer.pad_token_id or 0
 
 
-def _card(name: str, record: Mapping, encoder: Encoder) -> str:
+def _card(name: str, record: Mapping, encoder: Encoder, meaning: str) -> str:
     return CARD.format(
         title=name,
         version=whitelab.__version__,
         whitening=record["whitening"],
         lines=onnx_lines("path/to/this/folder", encoder, record["dim"]),
+        white_space=WHITE_SPACE,
+        scale=meaning,
         protocol="\n".join(f"- {key}: {value}" for key, value in record.items() if value is not None),
         origin=origin_note(record["model"], encoder.files),
     )

@@ -17,19 +17,18 @@ from whitelab.encoding.encoders import Encoder
 from whitelab.encoding.pooling import POOLING_LABELS, UNIT, WK
 from whitelab.whitening import Map, Whitener
 from whitelab.whitening.export.contents import as_affine, as_float32, as_numpy, kept_matrix
-from whitelab.whitening.export.formats import RANDOM, Scale, prompts_in_words, prompts_of
+from whitelab.whitening.export.formats import Scale, prompts_in_words, prompts_of
 from whitelab.whitening.export.model_folder import (
     MAPPED_TOLERANCE,
     POOLED_TOLERANCE,
     PROBES,
+    WHITE_SPACE,
     check_near,
     encoder_record,
     model_folder,
+    write_scale,
 )
-from whitelab.whitening.export.npz_file import scale_lines
 from whitelab.whitening.export.places import ExportError
-
-SCALE = "cosine_scale.npz"  # in a model folder: what its cosines mean
 
 CARD = """---
 library_name: sentence-transformers
@@ -52,7 +51,7 @@ model = SentenceTransformer("path/to/this/folder")
 
 It was written with sentence-transformers {library} and needs 5.4 or later of it, nothing else. Sentences are cut to
 {max_length} tokens.
-White space at the ends of a sentence, which whitelab strips from its data, is left to you.
+{white_space}
 {scale}
 ## Protocol
 
@@ -106,9 +105,7 @@ def to_sentence_transformers(
     with model_folder(folder, record) as aside:
         _save_modules(aside, encoder, layers, pooling, heads, prompts_of(record))
         _compare(aside, encoder, layers, pooling, whitener)
-        if scale:
-            np.savez(aside / SCALE, **scale)
-        (aside / "README.md").write_text(_card(record, encoder, scale), "utf-8")
+        (aside / "README.md").write_text(_card(record, encoder, write_scale(aside, scale)), "utf-8")
 
 
 def encoding_lines(record: Mapping) -> str:
@@ -184,15 +181,11 @@ def _compare(aside: Path, encoder: Encoder, layers: tuple[int, ...], pooling: st
     check_near(mapped, whitener(expected), MAPPED_TOLERANCE, encoder.name, "sentence-transformers")
 
 
-def _card(record: dict, encoder: Encoder, scale: Scale | None) -> str:
-    """The README.md of a model folder."""
+def _card(record: dict, encoder: Encoder, meaning: str) -> str:
+    """The README.md of a model folder; `meaning` is the part that says what a cosine means."""
     from sentence_transformers import __version__ as library
 
     layers = layers_in_words(record["layers"])
-    meaning = ""
-    if scale:
-        lines = scale_lines(f"path/to/this/folder/{SCALE}", "gold" in scale, among=str(scale.get("among", RANDOM)))
-        meaning = f"\n## What a cosine means\n\n```python\nimport numpy as np\n\n{lines}```\n"
     whitening = record["whitening"] + (f", k = {record['k']}" if record["k"] is not None else "")
     return CARD.format(
         title=f"{record['model']}, {layers}, {whitening}",
@@ -204,6 +197,7 @@ def _card(record: dict, encoder: Encoder, scale: Scale | None) -> str:
         dim=record["dim"],
         library=library,
         max_length=record["max_length"],
+        white_space=WHITE_SPACE,
         scale=meaning,
         protocol="\n".join(f"- {name}: {value}" for name, value in record.items() if value is not None),
         origin=origin_note(record["model"], encoder.files),
