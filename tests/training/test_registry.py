@@ -17,6 +17,7 @@ from whitelab.training.objectives import (
     parse,
     w_mse,
 )
+from whitelab.whitening import WHITENERS
 
 from .doing import DIM, seeded, views
 
@@ -113,6 +114,17 @@ def test_the_registry_is_the_promised_one():
         assert one.name == name
         assert all((one.label, one.summary, one.formula, one.source))
         assert all(knob.hint for knob in one.parameters)
+
+
+def test_a_letter_over_a_knob_is_followed_by_what_it_is_there():
+    """One letter is an exponent of a whitening and a deviation of VICReg."""
+    families = (WHITENERS, OBJECTIVES)
+    for one in (one for family in families for entry in family.values() for one in entry.parameters):
+        letter, _, noun = one.title.partition(", ")
+        assert noun not in ("", one.label) if len(one.label) == 1 else not noun
+        assert letter == one.label or len(letter) > 1  # a capital μ is another letter
+    titles = [{one.name: one.title for one in entry.parameters} for entry in (WHITENERS["soft"], OBJECTIVES["vicreg"])]
+    assert [one["gamma"] for one in titles] == ["γ, exponent", "γ, deviation"]
 
 
 def test_a_parameter_depends_on_one_before_it():

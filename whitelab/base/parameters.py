@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from whitelab.base.checks import check_choice
+from whitelab.base.wording import capitalised
 
 Value = int | float | str
 
@@ -18,7 +19,7 @@ class Parameter:
 
     `low` and `high` bound a number; `high` None stands for d plus `beyond_d`. The parameter counts only while
     the other parameter `when[0]` has one of the values `when[1:]`. With `multiple` (other, n) it is n times that
-    other parameter where it is not given.
+    other parameter where it is not given. Where the label is a letter, `noun` says what it stands for, else the name.
     """
 
     name: str
@@ -32,6 +33,12 @@ class Parameter:
     beyond_d: int = 0
     multiple: tuple[str, int] | None = None
     words: tuple[str, ...] = ()
+    noun: str = ""
+
+    @property
+    def title(self) -> str:
+        """What stands over its knob: `γ, exponent`."""
+        return capitalised(self.label) if len(self.label) > 1 else f"{self.label}, {self.noun or self.name}"
 
     def usual(self, values: Mapping) -> Value:
         """What this parameter is where it is not given, beside the `values` of the others."""

@@ -185,7 +185,16 @@ WHITENERS: dict[str, Variant] = {
         "Mu and Viswanath 2018, Algorithm 1",
         "Subtracts the mean and the strongest directions, and scales nothing.",
         parameters=(
-            Parameter("directions", "D", 3, 0, None, "Directions removed; about d / 100 is advised.", beyond_d=-1),
+            Parameter(
+                "directions",
+                "D",
+                3,
+                0,
+                None,
+                "Directions removed; about d / 100 is advised.",
+                beyond_d=-1,
+                noun="directions removed",
+            ),
         ),
     ),
     "common_component": Variant(
@@ -220,8 +229,10 @@ WHITENERS: dict[str, Variant] = {
         "Rajaee and Pilehvar 2021; Cai et al. 2021",
         "All but the top in each cluster of k-means by itself: every region loses its own mean and directions.",
         parameters=(
-            Parameter("m", "m", 27, 1, 1000, "Clusters of k-means; 1 is All but the top."),
-            Parameter("directions", "D", 12, 0, 1000, "Directions removed from each cluster."),
+            Parameter("m", "m", 27, 1, 1000, "Clusters of k-means; 1 is All but the top.", noun="clusters"),
+            Parameter(
+                "directions", "D", 12, 0, 1000, "Directions removed from each cluster.", noun="directions removed"
+            ),
             Parameter("seed", "seed", 0, 0, 2**31 - 1, "Draws the first centres."),
         ),
         of_rows=True,

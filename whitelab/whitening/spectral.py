@@ -223,8 +223,9 @@ GAMMA = Parameter(
     2,
     "Exponent: 0 centres, 1 whitens, above 1 whitens too far; auto takes it from the spectrum at each k.",
     words=(AUTO,),
+    noun="exponent",
 )
-ALPHA = Parameter("alpha", "α", 0.0, 0, 10, "Ridge, in units of the mean variance.")
+ALPHA = Parameter("alpha", "α", 0.0, 0, 10, "Ridge, in units of the mean variance.", noun="ridge")
 METHOD = Parameter(
     "method",
     "estimate",
@@ -240,6 +241,7 @@ EPS = Parameter(
     1,
     "(1 - eps) covariance + eps I, W-MSE's; depends on the scale of the data.",
     when=("method", "epsilon"),
+    noun="epsilon",
 )
 STEPS = Parameter("steps", "T", 5, 1, 30, "Newton-Schulz steps; more whiten further.")
 

@@ -263,7 +263,7 @@ _EXPANDED = (
     replace(_EMBEDDING, default=1024, high=16384, hint=f"{_EMBEDDING.hint} The paper's is 8192."),
     replace(_HIDDEN, hint="Width of the two hidden layers; the paper's is 8192."),
 )
-_EPS = Parameter("eps", "ε", 0.0, 0, 1, "Whitens (1 - eps) covariance + eps I; 0 whitens fully.")
+_EPS = Parameter("eps", "ε", 0.0, 0, 1, "Whitens (1 - eps) covariance + eps I; 0 whitens fully.", noun="epsilon")
 _SIZE = Parameter(
     "size",
     "sub-batch",
@@ -345,7 +345,7 @@ OBJECTIVES: dict[str, Objective] = {
                     hint="Denominator over the same positive of every sentence, or over all positives.",
                 ),
                 _TEMPERATURE,
-                Parameter("eps", "ε", 0.0, 0, 1, _EPS.hint, when=("whitening", *_GROUPED, "zca", "pca")),
+                replace(_EPS, when=("whitening", *_GROUPED, "zca", "pca")),
                 Parameter(
                     "momentum",
                     "β",
@@ -499,7 +499,15 @@ OBJECTIVES: dict[str, Objective] = {
                 Parameter("invariance", "λ", 25.0, 0, 1000.0, "Weight of the distance between views."),
                 Parameter("variance", "μ", 25.0, 0, 1000.0, "Weight of deviations that fall short of γ."),
                 Parameter("covariance", "ν", 1.0, 0, 1000.0, "Weight of the covariances off the diagonal."),
-                Parameter("gamma", "γ", 1.0, 0.001, 100.0, "Deviation that every dimension is to have."),
+                Parameter(
+                    "gamma",
+                    "γ",
+                    1.0,
+                    0.001,
+                    100.0,
+                    "Deviation that every dimension is to have.",
+                    noun="deviation",
+                ),
                 _POSITIVES,
                 *_EXPANDED,
             ),

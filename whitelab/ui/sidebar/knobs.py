@@ -7,19 +7,7 @@ from dataclasses import replace
 import streamlit as st
 
 from whitelab.base.parameters import Parameter, Spec
-from whitelab.base.wording import capitalised
 from whitelab.ui.sidebar.address import bound
-
-_TITLES = {
-    "gamma": "γ, exponent",
-    "alpha": "α, ridge",
-    "directions": "D, directions removed",
-    "eps": "ε, epsilon",
-    "steps": "T, steps",
-    "temperature": "τ, temperature",
-    "weight": "λ, weight",
-    "momentum": "β, momentum",
-}
 
 
 def spec(
@@ -77,14 +65,13 @@ def _follow(key: str, usual) -> None:
 
 def _knob(name: str, one: Parameter, dim: int):
     key, state = f"{name}-{one.name}", st.session_state
-    title = _TITLES.get(one.name) or capitalised(one.label)
     if one.multiple:
         _follow(key, one.default)
     lives = bound(key, one.default)
     if one.choices:
-        return st.selectbox(title, one.choices, **lives, help=one.hint) or one.default
+        return st.selectbox(one.title, one.choices, **lives, help=one.hint) or one.default
     if (one.default, one.low, one.high) in ((0, 0, 1), (1, 0, 1)) and isinstance(one.default, int):
-        return int(st.toggle(title, bool(one.default), **lives, help=one.hint))
+        return int(st.toggle(one.title, bool(one.default), **lives, help=one.hint))
     for word in one.words:
         if st.toggle(f"{one.label} {word}", **bound(f"{key}-{word}", False), help=one.hint):
             return word
@@ -94,11 +81,11 @@ def _knob(name: str, one: Parameter, dim: int):
         state[key] = start  # deleted, it would be what the browser still shows
     step = 1 if isinstance(one.default, int) else 0.05 if one.high and one.high > 1 else 0.001
     format_ = "%d" if step == 1 else None if step == 0.05 else "%.3f"
-    if one.name in ("gamma", "steps"):
-        found = st.slider(title, low, type(one.default)(high), start, step, **lives, help=one.hint)
+    if one.noun == "exponent" or one.name == "steps":
+        found = st.slider(one.title, low, type(one.default)(high), start, step, **lives, help=one.hint)
     else:
         found = st.number_input(
-            title,
+            one.title,
             low,
             type(one.default)(high),
             start,
