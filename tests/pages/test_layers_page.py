@@ -51,6 +51,8 @@ def test_the_maps_keep_the_workspaces_k_and_name_the_best_pair(small, space):
         kept = {name: float(row[name]) for name in ("raw", "spearman", "gain")}  # the scores stay, under their names
         after, before = after.spearman, before.spearman
         assert kept == pytest.approx({"raw": before, "spearman": after, "gain": after - before})
+    rows = csv.DictReader(io.StringIO(data(choose(at, whitening="zca"))["whitened-pairs"]))
+    assert {(row["whitening"], row["k"]) for row in rows} == {("zca", "20")}  # though PCA's scores are the same
 
 
 def test_every_subset_is_searched_raw_at_first_and_the_best_can_be_taken(small, space):

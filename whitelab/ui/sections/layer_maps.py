@@ -41,9 +41,9 @@ def draw(space: LayerEmbeddings, setting: Setting) -> list[LayerPairs | None]:
     def picture(result, one: Setting, place: str) -> None:
         pairs = _at(result, one.k)
         if raw is not None and place == "whitened-pairs":
-            _gain(space, raw, pairs, setting.layers, place)
+            _gain(space, raw, pairs, one, place)
         else:
-            _map(space, pairs, setting.layers, scale, place)
+            _map(space, pairs, one, scale, place)
 
     shown = []
     for column, (place, one) in zip(st.columns(2), settings.items(), strict=True):
@@ -92,7 +92,7 @@ def says_nothing(space: LayerEmbeddings, pairs: LayerPairs) -> bool:
 def _map(
     space: LayerEmbeddings,
     pairs: LayerPairs,
-    layers: tuple[int, ...],
+    setting: Setting,
     scale: tuple[float, float] | None,
     place: str,
 ) -> None:
@@ -101,22 +101,23 @@ def _map(
     n_layers = 1 + max(cell.layers[1] for cell in pairs.cells)
     best = [] if says_nothing(space, pairs) else [cell.layers for cell in pairs.equals]
     chart(
-        figures.pair_heatmap(scores, n_layers, best, layers, scale),
+        figures.pair_heatmap(scores, n_layers, best, setting.layers, scale),
         place,
-        lambda: _rows(pairs),
+        lambda: _rows(pairs, setting),
         on_select=lambda: take(clicked(place)),
     )
 
 
-def _rows(pairs: LayerPairs) -> list[dict]:
-    made = {"whitening": pairs.setting.whitening, "k": pairs.setting.k}
+def _rows(pairs: LayerPairs, setting: Setting) -> list[dict]:
+    """The cells under the setting they are shown for: theirs may be another variant with the same scores."""
+    made = {"whitening": setting.whitening, "k": setting.k}
     return [
         {"layer_i": cell.layers[0], "layer_j": cell.layers[1], "spearman": cell.spearman, "rank": cell.rank} | made
         for cell in pairs.cells
     ]
 
 
-def _gain(space: LayerEmbeddings, raw: LayerPairs, pairs: LayerPairs, layers: tuple[int, ...], place: str) -> None:
+def _gain(space: LayerEmbeddings, raw: LayerPairs, pairs: LayerPairs, setting: Setting, place: str) -> None:
     """The map of what whitening adds to each pair."""
     before = {cell.layers: cell.spearman for cell in raw.cells}
     gains = {
@@ -125,11 +126,11 @@ def _gain(space: LayerEmbeddings, raw: LayerPairs, pairs: LayerPairs, layers: tu
     }
     best = [] if says_nothing(space, pairs) else highest(gains)
     chart(
-        figures.pair_heatmap(gains, 1 + max(j for _, j in gains), best, layers, gain=True),
+        figures.pair_heatmap(gains, 1 + max(j for _, j in gains), best, setting.layers, gain=True),
         place,
         lambda: [
             row | {"raw": before[cell.layers], "gain": gains[cell.layers]}
-            for row, cell in zip(_rows(pairs), pairs.cells, strict=True)
+            for row, cell in zip(_rows(pairs, setting), pairs.cells, strict=True)
         ],
         on_select=lambda: take(clicked(place)),
     )
