@@ -6,6 +6,7 @@ import json
 from zipfile import ZipFile
 
 import plotly.graph_objects as go
+import plotly.io as pio
 from tiny import SENTENCES, build_model, write_pairs
 
 import whitelab
@@ -24,12 +25,19 @@ def test_the_zip_has_the_score_its_protocol_the_figures_and_their_data(tmp_path,
     corpus = fit_rows(setting.fit, lambda texts: embed(encoder, texts)[0])
     score = whitelab.score(space.with_text(setting.fit, corpus), setting)
     rows = [{"k": 1}, {"k": 2, "score": 0.75}]  # of which one has no score
+    monkeypatch.setattr(pio.templates, "default", "none")  # as bare as Streamlit's
     figures = {
         "curve": Shown(go.Figure(go.Scatter(x=[1, 2], y=[0.5, 0.75])), lambda: rows),
         "map": Shown(go.Figure(), None),
         "table": Shown(None, lambda: [{"pair": 7}]),
     }
-    monkeypatch.setattr("whitelab.ui.widgets.page_zip.svgs", lambda given: dict.fromkeys(given, b"<svg/>"))
+    pictured = {}
+
+    def svgs(given):
+        pictured.update(given)
+        return dict.fromkeys(given, b"<svg/>")
+
+    monkeypatch.setattr("whitelab.ui.widgets.page_zip.svgs", svgs)
     with ZipFile(io.BytesIO(page_zip("layers", score, figures, "print(1)\n", "Keep them raw."))) as packed:
         texts = {name: packed.read(name).decode() for name in packed.namelist()}
     record = json.loads(texts["score.json"])
@@ -50,4 +58,7 @@ def test_the_zip_has_the_score_its_protocol_the_figures_and_their_data(tmp_path,
         assert texts[f"figures/{key}.svg"] == "<svg/>"
         assert 'src="plotly.min.js"' in texts[f"figures/{key}.html"]
         assert '"format": "svg"' in texts[f"figures/{key}.html"]
+        assert '"standoff":15' in texts[f"figures/{key}.html"]  # axis titles stand off their numbers
+        assert pictured[key].layout.template.layout.yaxis.title.standoff == 15
+    assert figures["map"].figure.layout.template.layout.yaxis.title.standoff is None  # the page's own is as it was
     assert len(texts["figures/plotly.min.js"]) > 10**6

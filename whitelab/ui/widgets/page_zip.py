@@ -36,7 +36,7 @@ def page_zip(page: str, score: Score, shown: Mapping[str, Shown], code: str, ans
         packed.writestr("code.py", code)
         if answer:
             packed.writestr("answer.txt", answer)
-        drawn = {key: one.figure for key, one in shown.items() if one.figure is not None}
+        drawn = {key: _alone(one.figure) for key, one in shown.items() if one.figure is not None}
         if drawn:
             packed.writestr("figures/plotly.min.js", get_plotlyjs())
         for key, picture in svgs(drawn).items():
@@ -55,6 +55,12 @@ def _record(score: Score) -> dict:
     plain = score.setting if fit in FIT_SCOPES else score.setting.with_(fit=Path(fit).name)
     record = score.as_dict()
     return record | {"setting": str(plain), "protocol": record["protocol"] | {"fit": plain.fit}}
+
+
+def _alone(figure: go.Figure) -> go.Figure:
+    """The figure for a reader without Streamlit, whose template holds places that only its own pages fill: there is no
+    room between the title of an axis and its numbers."""
+    return go.Figure(figure).update_layout(template="plotly_white")
 
 
 def _html(key: str, figure: go.Figure) -> str:
