@@ -63,6 +63,10 @@ def test_the_variants_side_by_side_have_the_scores_and_tests_of_the_package(smal
     assert list(table["Rank"]) == [one.rank for one in wanted]
     assert list(table["Isotropy"])[1:] == pytest.approx([one.isotropy for one in wanted[1:]])
     assert list(table["Verdict"]) == ["Baseline", *(VERDICTS[one.verdict] for one in found[1:])]
+    kept = list(csv.DictReader(io.StringIO(data(at)["variants"])))
+    assert [row["verdict"] for row in kept] == [one.verdict for one in found]  # words of the package, as in other files
+    assert {row["baseline"] for row in kept} == {"none"}
+    assert not any(cell.lower() == "nan" for row in kept for cell in row.values())  # what is not defined is empty
     shown = metrics(at)
     assert shown["Spearman, PCA whitening, k = 10"] == live(at) == f"{wanted[-1].spearman:.2f}"
     assert shown["Difference from raw"] == f"{found[-1].difference.estimate:+.2f}"

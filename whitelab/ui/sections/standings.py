@@ -8,6 +8,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.lazy import cached_property
+from whitelab.base.records import without_nan
 from whitelab.base.wording import best_as_printed, quantity, ratio, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.paired import LEVEL, RESAMPLES, VERDICTS, Standing
@@ -57,11 +58,11 @@ class Standings:
 
 
 def record(standing: Standing) -> dict:
-    """A row of the table and of the CSV; what says nothing has no interval and no test."""
+    """A row of the CSV, None for what is not defined; what says nothing has no interval and no test."""
     score, difference, test = standing.score, standing.difference, standing.williams
     unsaid = ("low", "high") if score.starved else ()
     unsaid += ("difference_low", "difference_high", "p_value", "p_williams") if standing.verdict == "starved" else ()
-    return {
+    row = {
         "whitening": score.setting.whitening,
         "k": score.setting.k,
         "fit": score.setting.fit,
@@ -71,22 +72,21 @@ def record(standing: Standing) -> dict:
         **difference.as_dict(),
         "p_value": difference.p_value,
         "p_williams": test.p_value if test else None,
-        "p_words": verdict.short_p(standing, RESAMPLES),
         "resamples": RESAMPLES,
-        "verdict": VERDICTS[standing.verdict],
+        "verdict": standing.verdict,
         "settled": standing.settled,
         "rank": score.rank,
         "dim": score.dim,
         "fitted": score.fitted,
         "held_out_isotropy": score.isotropy,
-    } | dict.fromkeys(unsaid)
+    }
+    return without_nan(row | dict.fromkeys(unsaid))
 
 
 def draw(standings: Standings) -> None:
     """Dots, what must agree, and the table."""
     found = [standings.standing(setting) for setting in standings.settings]
-    rows = [record(one) for one in found]
-    rows[standings.settings.index(standings.baseline)]["verdict"] = "Baseline"
+    rows = [record(one) | {"baseline": standings.baseline.whitening} for one in found]
     known = [None if one.score.starved else one.score.spearman for one in found]
     for row, best in zip(rows, best_as_printed(known), strict=True):
         row["best"] = best
@@ -109,7 +109,7 @@ def draw(standings: Standings) -> None:
     _agreements(standings)
     # Said once: behind the longest name there is no room for it.
     k = next((f", k = {setting.k}" for setting in standings.settings if setting.k), "")
-    table(rows, f"Variant{k}", [LABELS[row["whitening"]] for row in rows])
+    table(found, f"Variant{k}", [LABELS[row["whitening"]] for row in rows], standings.baseline)
 
 
 def _agreements(standings: Standings) -> None:
@@ -136,9 +136,9 @@ def fit_scopes(standings: Standings) -> None:
             st.markdown(verdict.fitting(task, cross, apart, name, raw))
     else:
         st.markdown(f"Cross-fitting is not possible here: {standings.no_cross}.")
-    rows = [record(standings.standing(setting, standings.compared.raw)) for setting in standings.scopes]
+    found = [standings.standing(setting, standings.compared.raw) for setting in standings.scopes]
     fits = (setting.fit for setting in standings.scopes)
-    table(rows, "Fitted on", [FIT_SCOPES.get(fit, Path(fit).name) for fit in fits])
+    table(found, "Fitted on", [FIT_SCOPES.get(fit, Path(fit).name) for fit in fits])
     st.caption(
         f"{LABELS.at(standings.compared)} against raw under each scope. A cross-fitted map sees only half of the "
         "sentences: what it scores less may come of that, as well as of not having seen those it is scored on. Fit on "
@@ -146,21 +146,19 @@ def fit_scopes(standings: Standings) -> None:
     )
 
 
-def table(rows: Sequence[dict], title: str, names: Sequence[str]) -> None:
+def table(found: Sequence[Standing], title: str, names: Sequence[str], baseline: Setting | None = None) -> None:
     """Scores, tests and what was fitted, one line each."""
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
-
-    def within(row: dict) -> str | None:
-        return verdict.interval(row["difference_low"], row["difference_high"], "+") if row["p_words"] else None
-
+    rows, tests = [record(one) for one in found], [verdict.short_p(one, RESAMPLES) for one in found]
+    moved = [one.difference if test else None for one, test in zip(found, tests, strict=True)]
     rounded_table(
         {
             title: names,
             "Spearman": [row["spearman"] for row in rows],
-            "Difference": [row["difference"] if row["p_words"] else None for row in rows],
-            "Its 95 %": [within(row) for row in rows],
-            "Verdict": [row["verdict"] for row in rows],
-            "p": [row["p_words"] for row in rows],
+            "Difference": [one and one.estimate for one in moved],
+            "Its 95 %": [one and verdict.interval(one.low, one.high, "+") for one in moved],
+            "Verdict": ["Baseline" if one.score.setting == baseline else VERDICTS[one.verdict] for one in found],
+            "p": tests,
             "Rank": [row["rank"] for row in rows],
             "Per d": [ratio(row["fitted"] / row["dim"]) if row["fitted"] else None for row in rows],
             "Isotropy": [row["held_out_isotropy"] for row in rows],
