@@ -3,7 +3,14 @@
 import argparse
 from dataclasses import asdict
 
-from whitelab.cli.options import aggregate_option, layer_numbers, space_options, vectors_options, whitening_options
+from whitelab.cli.options import (
+    WHOLE,
+    aggregate_option,
+    layer_numbers,
+    space_options,
+    vectors_options,
+    whitening_options,
+)
 from whitelab.cli.spaces import for_sweeps, open_space, protocol_over, setting_of
 from whitelab.cli.writing import short, shown_ks
 
@@ -16,7 +23,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=lambda text: text if text == "each" else layer_numbers(text),
         help="layers to average, such as 1,6, or each: one curve a layer (default: the last)",
     )
-    whitening_options(parser, "pca", with_k=False)
+    whitening_options(parser, "pca", with_k=False, whole=WHOLE.replace("@256", ""))
     aggregate_option(parser)
     parser.add_argument(
         "--controls",

@@ -3,7 +3,14 @@
 import argparse
 
 from whitelab.base.progress import silent
-from whitelab.cli.options import aggregate_option, space_options, task_names, vectors_options, whitening_options
+from whitelab.cli.options import (
+    WHOLE_OF_LAYERS,
+    aggregate_option,
+    space_options,
+    task_names,
+    vectors_options,
+    whitening_options,
+)
 from whitelab.cli.spaces import (
     embed_task,
     for_sweeps,
@@ -21,7 +28,7 @@ from whitelab.cli.writing import joined, progress
 def add_options(parser: argparse.ArgumentParser) -> None:
     space_options(parser)
     vectors_options(parser)
-    whitening_options(parser, "none")
+    whitening_options(parser, "none", whole=WHOLE_OF_LAYERS)
     aggregate_option(parser)
     parser.add_argument(
         "--size",

@@ -137,17 +137,27 @@ FIT = (
 FIT_OF_ROWS = ("task|splits|cross|tokens|demo|PATH", f"{_SENTENCES} (default: task)")
 
 
+# The fullest setting that a command takes: one that goes through all layers, or all k, is told none.
+WHOLE = "mean/L1+L-1:pca@256 aggregate=mean fit=cross"
+WHOLE_OF_LAYERS = WHOLE.replace("L1+", "")
+
+
 def whitening_options(
-    parser: argparse.ArgumentParser, default: str, with_k: bool = True, fit: tuple[str, str] = FIT
+    parser: argparse.ArgumentParser,
+    default: str,
+    with_k: bool = True,
+    fit: tuple[str, str] = FIT,
+    whole: str = WHOLE,
 ) -> None:
-    """The variant, its k, and what it is fitted on: `fit` names the scopes there are and says what they mean."""
+    """The variant, its k, and what it is fitted on: `fit` names the scopes there are and says what they mean, `whole`
+    is a setting with all that the command takes."""
     variant_options(parser, default, with_k)
     parser.add_argument("--fit", metavar=fit[0], help=f"what the variant is fitted on: {fit[1]}")
     parser.add_argument(
         "--setting",
         metavar="TEXT",
         help="pooling, layers, whitening, k, aggregate and fit as one text in place of their options, such as "
-        "'mean/L-1:pca fit=demo', or with all of them 'mean/L1+L-1:pca@256 aggregate=mean fit=cross'",
+        f"'mean/L-1:pca fit=demo', or with all that this command takes '{whole}'",
     )
     parser.set_defaults(whitening=None, usual_whitening=default)
 

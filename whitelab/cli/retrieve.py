@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=lambda text: text if text == "each" else layer_numbers(text),
         help="layers to average, such as 1,6, or each: every layer alone, raw and whitened (default: the last)",
     )
-    whitening_options(parser, "none", fit=FIT)
+    whitening_options(parser, "none", fit=FIT, whole="mean/L1+L-1:pca@256 fit=both")
     parser.set_defaults(aggregate=None)
     parser.add_argument("--every-k", action="store_true", help="every number of kept dimensions, in one pass")
     parser.add_argument("--per-query", action="store_true", help="also list every query")

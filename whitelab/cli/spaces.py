@@ -71,7 +71,10 @@ def _whole_setting(args):
         setting = setting.with_(aggregate="all")
     for name in ("layers", "k"):
         if not hasattr(args, name) and getattr(setting, name) != getattr(Setting(), name):
-            raise ValueError(f"--setting {args.setting!r} must not name {name}: this command goes through all of them")
+            rest = "; write L-1 for them" if name == "layers" else ""
+            raise ValueError(
+                f"--setting {args.setting!r} must not name {name}: this command goes through all of them{rest}"
+            )
     return setting
 
 
