@@ -84,6 +84,13 @@ def config(small):
     return TrainConfig(model=small["model"], batch=16, steps=4, eval_every=2, evaluation="pairs")
 
 
+@pytest.fixture
+def others(small):
+    """As many other pairs of the same name."""
+    pairs = whitelab.load(small["data"])
+    return replace(pairs, first=pairs.first[::-1])
+
+
 def drawn(at):
     """Whether the page is complete, but for runs that go on."""
     return any(one.label == "Show the code" for one in at.expander)
@@ -359,7 +366,7 @@ def test_of_a_run_without_pairs_to_be_scored_on_only_the_loss_is_drawn_which_is_
 # Several runs
 
 
-def test_runs_are_drawn_over_each_other_and_a_link_shows_those_that_were_chosen(visit, config):
+def test_runs_are_drawn_over_each_other_and_a_link_shows_those_that_were_chosen(visit, config, others):
     for seed, spec in enumerate(("simcse", "simcse", "w-mse:size=16,embedding=8")):
         put(create(replace(config, seed=seed, objective=spec), SENTENCES), 4, FINISHED)
     at = visit()
@@ -378,14 +385,14 @@ def test_runs_are_drawn_over_each_other_and_a_link_shows_those_that_were_chosen(
     assert alts(again) == alts(at)
     assert not [alt for alt in alts(again) if "simcse-2" in alt or "simcse-3" in alt]
     assert alts(visit(runs="")) == []  # none was chosen
-    put(create(replace(config, evaluation="others"), SENTENCES), 4, FINISHED)
+    put(create(config, SENTENCES, others), 4, FINISHED)
     assert said(show(at, "simcse-1", "simcse-4"), "different pairs")
 
 
-def test_the_numbers_are_of_the_best_run_on_the_pairs_of_the_one_that_ended_last(visit, config):
-    others = replace(config, evaluation="others")
-    for settings, best in ((others, 70.0), (config, 60.0), (config, 55.0)):
-        put(create(settings, SENTENCES), 4, FINISHED, best=best)
+def test_the_numbers_are_of_the_best_run_on_the_pairs_of_the_one_that_ended_last(visit, config, others, small):
+    pairs = whitelab.load(small["data"])
+    for scored_on, best in ((others, 70.0), (pairs, 60.0), (pairs, 55.0)):
+        put(create(config, SENTENCES, scored_on), 4, FINISHED, best=best)
     every, two = visit(runs="simcse-1,simcse-2,simcse-3"), visit(runs="simcse-1,simcse-3")
     assert metrics(every)["Spearman, simcse-2"] == "60.00"
     assert metrics(two)["Spearman, simcse-3"] == "55.00"

@@ -104,6 +104,17 @@ def test_the_data_come_back_as_they_were(run, pairs, config):
     assert create(config, SENTENCES[:20]).data() == (SENTENCES[:20], None)
 
 
+def test_pairs_are_known_by_what_they_hold_and_not_by_their_name(config, pairs, run):
+    alike = create(replace(config, evaluation="pairs under another name"), SENTENCES, pairs)
+    other = create(config, SENTENCES, replace(pairs, gold=pairs.gold[::-1]))
+    assert alike.pairs_fingerprint == run.pairs_fingerprint == pairs.fingerprint != other.pairs_fingerprint
+    assert create(config, SENTENCES).pairs_fingerprint == ""
+    record = json.loads((run.folder / "config.json").read_text())
+    del record["pairs_fingerprint"]  # as of a run made before runs kept it
+    (run.folder / "config.json").write_text(json.dumps(record))
+    assert find_run(run.folder).pairs_fingerprint == pairs.fingerprint
+
+
 def test_runs_are_listed_the_newest_first_and_each_has_a_folder_of_its_own(config):
     made = []
     for spec in ("simcse", "mse", "simcse"):

@@ -145,6 +145,7 @@ def _check_resumed(args, config) -> None:
 
 
 def _new_run(args):
+    from whitelab.base.wording import quantity
     from whitelab.cli.spaces import of_split
     from whitelab.datasets import load, tabs_note
     from whitelab.scoring.fit_text import scope_text
@@ -159,7 +160,7 @@ def _new_run(args):
     if args.corpus is None:
         raise ValueError("--corpus must name a text file, one sentence a line")
     pairs = None if args.eval is None else of_split(args.split, partial(load, args.eval, args.task))
-    scored = "" if pairs is None else f"{pairs.source}, {pairs.split} ({pairs.n_pairs} pairs)"
+    scored = "" if pairs is None else f"{pairs.source}, {pairs.split} ({quantity(pairs.n_pairs, 'pair')})"
     config = replace(config, corpus=args.corpus, evaluation=scored)
     sentences = tuple(scope_text(args.corpus, args.corpus, None))
     note(*filter(None, [tabs_note(sentences)]))

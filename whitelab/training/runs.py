@@ -1,6 +1,6 @@
 """The runs there are, a folder each, from which one can tell after any kill what happened and how far it came.
 
-    root / NAME / config.json       what was asked for (`TrainConfig`)
+    root / NAME / config.json       what was asked for (`TrainConfig`), and a fingerprint of the scored pairs
                   data.json         the sentences and the scored pairs, so that a run can be resumed from here alone
                   records.jsonl     a line a step, written when the step is done
                   result.json       how it ended; absent while it waits or runs, and after a kill
@@ -85,6 +85,15 @@ class Run:
         """The sentences it is trained on, and the pairs it is scored on."""
         found = _read(self.folder / _DATA)
         return tuple(found["sentences"]), None if found["pairs"] is None else _pairs(found["pairs"])
+
+    @property
+    def pairs_fingerprint(self) -> str:
+        """That of the pairs it is scored on, which tells them from others of any name; empty without pairs."""
+        record = _read(self.folder / _CONFIG)
+        if (known := record.get("pairs_fingerprint")) is None:  # of a run made before runs kept it
+            pairs = self.data()[1]
+            known = "" if pairs is None else pairs.fingerprint
+        return known
 
     @property
     def ended_at(self) -> int | None:
@@ -262,7 +271,9 @@ def create(
     data = {"sentences": list(sentences), "pairs": None if evaluation is None else _as_dict(evaluation)}
     write_aside(path / _DATA, json.dumps(data).encode())
     # Last, because a folder with a config is a run.
-    write_aside(path / _CONFIG, json.dumps({"config": config.as_dict(), "created": now()}, indent=2).encode())
+    record = {"config": config.as_dict(), "created": now()}
+    record["pairs_fingerprint"] = "" if evaluation is None else evaluation.fingerprint
+    write_aside(path / _CONFIG, json.dumps(record, indent=2).encode())
     return Run(path)
 
 

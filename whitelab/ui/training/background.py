@@ -61,6 +61,11 @@ class Entry:
         """Its steps, read for those that are drawn only."""
         return self.run.records() if self.ended is None else _records(str(self.run.folder), self.ended)
 
+    @cached_property
+    def pairs_fingerprint(self) -> str:
+        """That of the pairs it is scored on; empty without pairs."""
+        return _pairs_fingerprint(str(self.run.folder), self.summary.created)
+
     @property
     def begun(self) -> bool:
         """Whether there is a step on record, the start among them."""
@@ -111,6 +116,12 @@ def entries() -> list[Entry]:
 def _summary(folder: str, stamp: int) -> Summary:
     """An ended run in one line, read once for all visitors."""
     return Run(Path(folder)).summary()
+
+
+@remembered()
+def _pairs_fingerprint(folder: str, created: str) -> str:
+    """That of a run's pairs, read once for all visitors; `created` tells runs apart that had the folder in turn."""
+    return Run(Path(folder)).pairs_fingerprint
 
 
 @remembered()

@@ -361,7 +361,7 @@ def _foremost(chosen: Sequence[Entry]) -> Entry:
     last = max(known, key=lambda one: (one.summary.state == RUNNING, one.ended or 0))
     if last.summary.state == RUNNING:
         return last
-    alike = [one for one in known if one.summary.config.evaluation == last.summary.config.evaluation]
+    alike = [one for one in known if one.pairs_fingerprint == last.pairs_fingerprint]
     return max(alike, key=lambda one: _known(one.summary.best, "spearman") or 0.0)
 
 
@@ -386,7 +386,7 @@ def _headlines(one: Entry) -> None:
 
 def _pictures(chosen: Sequence[Entry]) -> None:
     scored = [one for one in chosen if not one.unscored]
-    if len({one.summary.config.evaluation for one in scored}) > 1:
+    if len({one.pairs_fingerprint for one in scored}) > 1:
         st.warning("These runs were scored on different pairs: compare their shapes, not their heights.")
     if unscored := [one.name for one in chosen if one.unscored]:
         st.info(f"No pairs to be scored on were given to {', '.join(unscored)}: only the loss is drawn.")
