@@ -1,6 +1,7 @@
 """Maps of a corpus: those of its rows, of any average of layers kept apart, as a fit scope, and their drift."""
 
 import shutil
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -132,19 +133,36 @@ def test_what_needs_more_than_moments_of_layers_apart_is_refused_and_not_advised
 def test_drift_is_none_between_a_corpus_and_itself_and_what_a_known_change_makes_of_it(apart, model, tmp_path):
     found = corpus_drift(apart, apart, "pca", 4)
     assert (found.mean, found.variance, found.spectrum) == (0, 1, pytest.approx(0, abs=1e-9))
-    assert found.isotropy == found.own == pytest.approx(1)
     x = torch.randn(4000, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    moved = drift(Moments.of(x), Moments.of(2 * x + 3), "zca")
+
+    def held_against(y):
+        return drift(Moments.of(x), Moments.of(y), (Moments.of(y[::2]), Moments.of(y[1::2])), "zca")
+
+    moved = held_against(2 * x + 3)
     spread = float(Moments.of(x).covariance.trace()) ** 0.5
     assert moved.mean == pytest.approx(float((x.mean(0) + 3).norm()) / spread)
     assert (moved.variance, moved.spectrum) == (pytest.approx(4), pytest.approx(2))
     one = torch.ones(6, dtype=torch.float64)
-    stretched = drift(Moments.of(x), Moments.of(x * torch.where(torch.arange(6) == 0, 5 * one, one)), "zca")
+    stretched = held_against(x * torch.where(torch.arange(6) == 0, 5 * one, one))
     assert stretched.isotropy < 0.5 < 0.9 < stretched.own
     embed(small_text(tmp_path / "t.txt"), tmp_path / "cls", model, pooling="cls", layers=(0, 1, -1), apart=True)
     with pytest.raises(ValueError, match="both corpora must be of one model and pooling"):
         corpus_drift(apart, tmp_path / "cls")
     assert Manifest.read(apart).recipe.apart
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_between_two_random_halves_of_one_text_nothing_speaks_for_a_new_fit(apart, model, tmp_path):
+    """A map read on the sentences it was fitted on makes them round whatever they are."""
+    sentences = sorted(load("demo").sentences, key=lambda text: sha256(text.encode()).digest())[:400]
+    layers = (0, 3) if apart else (-1,)
+    for name, some in (("one", sentences[::2]), ("two", sentences[1::2]), ("few", sentences[:9])):
+        (tmp_path / f"{name}.txt").write_text("\n".join(some))
+        embed(tmp_path / f"{name}.txt", tmp_path / name, model, layers=layers, apart=apart, chunk_texts=150)
+    found = corpus_drift(tmp_path / "one", tmp_path / "two", "pca", 6, layers if apart else None)
+    assert 0.5 < found.own <= found.isotropy + 0.02 < 1.02
+    few = corpus_drift(tmp_path / "one", tmp_path / "few", "pca", 6, layers if apart else None)
+    assert few.as_dict()["own"] is None
 
 
 def test_a_map_that_cannot_be_is_refused_before_a_chunk_is_read(apart, monkeypatch):

@@ -223,15 +223,22 @@ _DRIFT = {
     "mean": "how far apart the means are, over the root of the first's total variance (0: not at all)",
     "variance": "the other's total variance over the first's (1: equal)",
     "spectrum": "by how many powers of 2 the variances along the first's directions differ, on average (0: equal)",
-    "isotropy": "IsoScore (0 to 1) of the other under the map of the first",
-    "own": "the same under a map of its own: where isotropy is lower by what matters to you, fit again",
+    "isotropy": "IsoScore (0 to 1) of the other's halves under the map of the first, on average",
+    "own": "the same of each half under a map of the other half: where isotropy is lower than this by what matters to "
+    "you, fit again",
 }
 
 
 def _drift(args):
     from whitelab.corpus.fitting import corpus_drift
 
+    _fitted(args)
     found = corpus_drift(args.folder, args.other, args.whitening, args.k, args.layers).as_dict()
+    if found["own"] is None:
+        note(
+            f"half of {args.other} holds too few texts for a map of as many dimensions: whether a new fit would help "
+            "cannot be told; keep fewer dimensions (k), or embed more text"
+        )
     lines = zip(found, _told(found), strict=True)
     return found, [f"{line}, {_DRIFT[name]}" if name in _DRIFT else line for name, line in lines]
 

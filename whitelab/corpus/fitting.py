@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
+from statistics import fmean
 
 import torch
 
 from whitelab import whitening
 from whitelab.base.records import without_nan
-from whitelab.corpus.chunks import merged_moments, read_vectors
+from whitelab.corpus.chunks import merged_moments, read_vectors, vectors_in
 from whitelab.corpus.manifest import Manifest, finished
 from whitelab.datasets.layouts import existing_path
 from whitelab.encoding.embeddings import MeasuredRows, NotMeasuredError, Origin, held_in_words, layers_held
@@ -17,6 +18,7 @@ from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
 
 CORPUS = "corpus:"  # before a folder, in the name of a fit scope
+_HALVED = 16  # chunks that are read to be halved: some 65,000 texts
 
 
 def corpus_rows(folder: str | Path) -> MeasuredRows:
@@ -94,8 +96,10 @@ class Drift:
 
     `mean` is the distance of the means over the root of the first's total variance, `variance` the second's total
     variance over the first's, `spectrum` the mean absolute logarithm (base 2) of the variances along the first's kept
-    directions, 0 where they are equal. `isotropy` is IsoScore (0 to 1) of the second under the map of the first, `own`
-    under a map of its own: where the first is lower by what matters to you, it is time to fit again.
+    directions, 0 where they are equal. `isotropy` is IsoScore (0 to 1) of the halves of the second, on average, under
+    the map of the first, `own` that of each under a map of the other half, so that neither map has seen what it is
+    judged by: where `isotropy` is lower than `own` by what matters to you, it is time to fit again. `own` is NaN where
+    a half is too small for a map of as many directions.
     """
 
     whitening: str
@@ -124,11 +128,32 @@ def corpus_drift(
         )
     first, second = corpus_rows(folder), corpus_rows(other)
     numbers = _numbers(one, layers)
-    return drift(first.moments(numbers), second.moments(numbers), spec, k)
+    halves = _halves(existing_path(other), two, numbers)
+    return drift(first.moments(numbers), second.moments(numbers), halves, spec, k)
 
 
-def drift(one: Moments, two: Moments, spec: str = "pca", k: int | None = None) -> Drift:
-    """How far sentences of `two` lie from those of `one`. Raises ValueError for another d, and as `whitening.fit`."""
+def _halves(folder: Path, manifest: Manifest, numbers: tuple[int, ...]) -> tuple[Moments, ...]:
+    """Moments of two halves of a corpus, of one where the other is empty.
+
+    A text's hash decides its half, so that no text is in both; of many chunks some are read.
+    """
+    held, parts = manifest.recipe.layers, ([], [])
+    for name in sorted(manifest.chunks)[:_HALVED]:  # names are digests, so these are some at random
+        table = read_vectors(folder, name, ("hash", "vector"))
+        x = torch.tensor(vectors_in(table["vector"])).float()
+        if manifest.recipe.apart:
+            x = x.view(len(x), len(held), -1)[:, [held.index(layer) for layer in numbers]].mean(1)
+        second = torch.tensor([digest[-1] % 2 == 1 for digest in table["hash"].to_pylist()])
+        for part, rows in zip(parts, (x[~second], x[second]), strict=True):
+            part += [Moments.of(rows)] if len(rows) else []
+    return tuple(Moments.merged(part) for part in parts if part)
+
+
+def drift(one: Moments, two: Moments, halves: Sequence[Moments], spec: str = "pca", k: int | None = None) -> Drift:
+    """How far sentences of `two`, whose `halves` these are, lie from those of `one`.
+
+    Raises ValueError for another d, and as `whitening.fit`.
+    """
     if one.dim != two.dim:
         raise ValueError(f"two must have d={one.dim} dimensions, got {two.dim}")
     fitted = whitening.fit(spec, one, k)
@@ -141,9 +166,17 @@ def drift(one: Moments, two: Moments, spec: str = "pca", k: int | None = None) -
         float((two.mean - one.mean).norm() / total.sqrt()),
         float(two.covariance.trace() / total),
         float((along / directions.values).log2().abs().mean()),
-        isotropy(two, fitted),
-        isotropy(two, whitening.fit(spec, two, k)),
+        fmean(isotropy(half, fitted) for half in halves),
+        _own(halves, spec, k, fitted.rank),
     )
+
+
+def _own(halves: Sequence[Moments], spec: str, k: int | None, rank: int) -> float:
+    """The isotropy of each half under a map of the other, on average; NaN where one has another rank than `rank`."""
+    maps = [whitening.fit(spec, half, k) for half in halves]
+    if len(maps) < 2 or any(one.rank != rank for one in maps):
+        return float("nan")
+    return fmean(map(isotropy, halves, reversed(maps)))
 
 
 def isotropy(moments: Moments, fitted: whitening.Whitener) -> float:
