@@ -219,11 +219,6 @@ def test_what_cannot_be_had_is_refused_in_a_line(tmp_path):
             load_encoder(name, device="cpu")
     (folder / "sentence_xlnet_config.json").unlink()
     (folder / "sentence_bert_config.json").write_text(json.dumps(about))
-    prompted = json.loads((folder / PROMPTS_FILE).read_text())
-    (folder / PROMPTS_FILE).write_text(json.dumps(prompted | {"default_prompt_name": "query"}))
-    with pytest.raises(ModelError, match=f"puts '{PROMPT}' before every text, which whitelab does not"):
-        load_encoder(name, device="cpu")
-    (folder / PROMPTS_FILE).write_text(json.dumps(prompted))
     (folder / "modules.json").unlink()
     with pytest.raises(ModelError, match="has no modules.json, so there is no output of its own"):
         find_model(name)

@@ -6,10 +6,12 @@ from dataclasses import replace
 import pytest
 import torch
 from judged import write_retrieval
-from tiny import SENTENCES, build_model
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+from tiny import DIM, SENTENCES, build_model
 
 from whitelab.datasets import load_retrieval
-from whitelab.encoding.checkpoints import PROMPTS_FILE, find_model, prompts
+from whitelab.encoding.checkpoints import PROMPTS_FILE, find_model, prompts, prompts_note
 from whitelab.encoding.embed import embed
 from whitelab.encoding.encoders import load_encoder
 from whitelab.encoding.names import ModelError
@@ -62,6 +64,40 @@ def test_a_prompted_search_scores_as_one_with_the_words_written_out(folder, data
     assert f"prompts {QUERY!r} and {DOCUMENT!r}" in found.line()
     assert "query_prompt" not in plain.protocol.as_dict()
     assert data.prompted(QUERY).fingerprint != data.fingerprint == data.prompted().fingerprint
+
+
+@pytest.mark.parametrize("kind", ["", "output:"])
+def test_a_prompt_before_every_text_is_noted_where_it_is_left_out_and_has_no_place_in_a_search(kind, data, tmp_path):
+    folder = tmp_path / "saved"
+    made = [Transformer(str(build_model(tmp_path / "base"))), Pooling(DIM)]
+    asked = {"query": QUERY, "document": DOCUMENT, "sts": "alike: "}
+    library = SentenceTransformer(modules=made, device="cpu", prompts=asked, default_prompt_name="sts")
+    library.save(str(folder))
+    encoder = load_encoder(f"{kind}{folder}", device="cpu")
+    values, report = embed(encoder, SENTENCES[:3])
+    assert [note for note in report.notes if "'alike: ' before every text" in note]
+    assert not torch.allclose(values[-1], library.encode(SENTENCES[:3], convert_to_tensor=True), atol=1e-3)
+    given = data.prompted(*prompts(encoder.files))
+    space, report = embed_retrieval(encoder, given)
+    assert not [note for note in report.notes if "before every text" in note]
+    for rows, expected in (
+        (space.documents, library.encode_document(list(data.documents), convert_to_tensor=True)),
+        (space.queries, library.encode_query(list(data.queries), convert_to_tensor=True)),
+    ):
+        torch.testing.assert_close(space.space.values[-1, rows], expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["document", "passage", "corpus"])
+def test_a_documents_prompt_is_noted_where_sentence_transformers_does_not_put_it(name, tmp_path):
+    made = [Transformer(str(build_model(tmp_path / "model"))), Pooling(DIM)]
+    SentenceTransformer(modules=made, device="cpu").save(str(tmp_path / "saved"))
+    path = tmp_path / "saved" / PROMPTS_FILE
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"prompts": {name: DOCUMENT}}))
+    library, files = SentenceTransformer(str(path.parent), device="cpu"), find_model(str(path.parent))
+    found = library.encode_document(SENTENCES[:2])
+    put = (found == library.encode([DOCUMENT + text for text in SENTENCES[:2]])).all()
+    assert prompts(files) == ("", DOCUMENT)
+    assert bool(prompts_note(files)) is not bool(put)
 
 
 def test_the_makers_prompts_are_read_where_they_say_some(folder):

@@ -267,7 +267,7 @@ def fit_ahead(space, settings, isotropy: bool = True) -> dict:
 
 def _prompts(args, encoder) -> tuple[str, str]:
     """What is put before queries and documents: what was typed, or with --prompts what the model's makers say."""
-    from whitelab.encoding.checkpoints import prompts
+    from whitelab.encoding.checkpoints import prompts, prompts_note
 
     typed, own = (args.query_prompt, args.document_prompt), prompts(encoder.files)
     if not args.prompts:
@@ -278,6 +278,7 @@ def _prompts(args, encoder) -> tuple[str, str]:
         raise ValueError("--prompts takes the model's own prompts and goes with no typed one")
     if not any(own):
         raise ValueError(f"--prompts: model={encoder.name!r} names no prompt for queries or documents")
+    note(*filter(None, [prompts_note(encoder.files)]))
     return own
 
 

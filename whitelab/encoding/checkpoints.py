@@ -129,16 +129,47 @@ def prompts(files: ModelFiles) -> tuple[str, str]:
 
     From `prompts` in config_sentence_transformers.json. Raises ModelError where that file cannot be read.
     """
+    known, _ = _prompts_said(files)
+    return tuple(next((known[name] for name in names if name in known), "") for names in (_QUERY, _DOCUMENT))
+
+
+def default_prompt(files: ModelFiles) -> str:
+    """What the model's makers put before every text that is neither query nor document; empty where that is nothing.
+
+    Raises ModelError as `prompts`.
+    """
+    known, default = _prompts_said(files)
+    return known.get(default, "")
+
+
+def prompts_note(files: ModelFiles) -> str:
+    """Where the documents' prompt has a name that sentence-transformers passes over; else empty. Raises as `prompts`.
+
+    Its `encode_document` takes "document", which it knows, empty, of every model that does not say another.
+    """
+    known, _ = _prompts_said(files)
+    name = next((name for name in _DOCUMENT if name in known), "document")
+    if name == "document" or not known[name]:
+        return ""
+    return (
+        f"the documents' prompt is called {name} by the model's makers, which sentence-transformers' encode_document "
+        "does not look for: it puts nothing there"
+    )
+
+
+def _prompts_said(files: ModelFiles) -> tuple[dict[str, str], str | None]:
+    """The prompts of config_sentence_transformers.json by their names, and the name of the default among them."""
     path = files.folder / PROMPTS_FILE
     if not path.is_file():
-        return "", ""
+        return {}, None
     try:
         config = json.loads(path.read_text("utf-8"))
     except (ValueError, OSError, RecursionError) as error:
         raise ModelError(f"model={files.name!r} has a {PROMPTS_FILE} that cannot be read: {error}") from None
-    given = config.get("prompts") if isinstance(config, dict) else None
+    config = config if isinstance(config, dict) else {}
+    given, default = config.get("prompts"), config.get("default_prompt_name")
     known = {name: text for name, text in given.items() if isinstance(text, str)} if isinstance(given, dict) else {}
-    return tuple(next((known[name] for name in names if name in known), "") for names in (_QUERY, _DOCUMENT))
+    return known, default if isinstance(default, str) else None
 
 
 def bundled_folder() -> Path:

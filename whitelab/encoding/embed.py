@@ -21,7 +21,9 @@ from whitelab.base.progress import Progress, silent
 from whitelab.base.threads import side_by_side
 from whitelab.encoding import architectures
 from whitelab.encoding.architectures import check_ids, out_of_memory
+from whitelab.encoding.checkpoints import default_prompt
 from whitelab.encoding.encoders import Encoder, NotFinite, StaticEncoder
+from whitelab.encoding.names import OUTPUT, ModelError
 from whitelab.encoding.pooling import UNIT
 from whitelab.encoding.sentence_modules import changed_after
 from whitelab.store.embedding_store import Space, Store, StoreError
@@ -103,6 +105,7 @@ def embed(
         todo = sorted({*todo, *lost})
     notes += [f"embeddings are not kept on disk: {reason}" for reason in writer.refused]
     notes += _modules_left_out(encoder)
+    notes += filter(None, [prompt_left_out(encoder)])
     for space in spaces.values():
         notes += [f"a damaged file of the store was set aside and made anew: {name}" for name in space.damaged]
     if todo and spaces:
@@ -170,6 +173,22 @@ def _modules_left_out(encoder: Encoder) -> list[str]:
     left_out = changed_after(encoder.files) if encoder.files.kind == "" else ()
     kinds = ", ".join(left_out)
     return [f"{encoder.name} has modules after its layers ({kinds}), left out here: see output:"] if left_out else []
+
+
+def prompt_left_out(encoder: Encoder) -> str:
+    """What to know of a model whose makers put words before every text; empty for all others."""
+    if encoder.files.kind not in ("", OUTPUT):
+        return ""
+    try:
+        before = default_prompt(encoder.files)
+    except ModelError:
+        return ""
+    return (
+        f"{encoder.name} was made to read {before!r} before every text, left out here: sentence-transformers puts it "
+        "there, so its numbers differ"
+        if before
+        else ""
+    )
 
 
 def _open_spaces(

@@ -102,8 +102,8 @@ class SentenceModules:
 def sentence_modules(files: ModelFiles, dim: int) -> SentenceModules:
     """The modules of a folder whose transformer has d = `dim`.
 
-    Raises ModelError for a module, a pooling, an activation or a way to read text that is not known here, for a prompt
-    that stands before every text, and for damaged files.
+    Raises ModelError for a module, a pooling, an activation or a way to read text that is not known here, and for
+    damaged files.
     """
     try:
         return _read(files, dim)
@@ -146,8 +146,6 @@ def write_modules(folder: Path, pooling: str, dim: int, max_length: int) -> None
 
 def _read(files: ModelFiles, dim: int) -> SentenceModules:
     about, network, saved = (_config(files.folder, name) for name in (ABOUT_FILES, "config.json", PROMPTS_FILE))
-    if before := (saved.get("prompts") or {}).get(saved.get("default_prompt_name")):
-        raise ModelError(f"model={files.name!r} puts {before!r} before every text, which whitelab does not")
     if "message" in (about.get("modality_config") or {}):
         raise ModelError(f"model={files.name!r} puts every text into its chat template, which whitelab does not")
     for name, known in _KNOWN.items():

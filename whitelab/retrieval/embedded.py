@@ -12,7 +12,7 @@ from whitelab.base.checks import check_is
 from whitelab.base.lazy import cached_property
 from whitelab.base.progress import Progress, silent
 from whitelab.datasets import RetrievalSet
-from whitelab.encoding.embed import EmbedReport, embed
+from whitelab.encoding.embed import EmbedReport, embed, prompt_left_out
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, Origin, origin_of
 from whitelab.encoding.encoders import Encoder
 from whitelab.retrieval.metrics import Relevant
@@ -117,9 +117,11 @@ def embed_retrieval(
 ) -> tuple[RetrievalSpace, EmbedReport]:
     """Embed every unique document and query once, in all layers. Raises as `embed`, and TypeError for another `data`.
 
-    The set's prompts are put before them. The encoder says where texts are cut: see `for_documents`.
+    The set's prompts are put before them; one that the model's makers put before every other text has no place here and
+    is not noted. The encoder says where texts are cut: see `for_documents`.
     """
     values, report = embed(encoder, check_data(data).sentences, pooling, store=store, progress=progress)
+    report = replace(report, notes=tuple(one for one in report.notes if one != prompt_left_out(encoder)))
     truncated = int(np.isin(data.document_rows, report.cut).sum())
     return with_judgements(values, data, origin_of(encoder, data, pooling), truncated), report
 
