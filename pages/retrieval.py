@@ -27,7 +27,7 @@ need_a_model(
     "A search embeds documents and queries, and vectors come without a model that could. Choose other data in the bar.",
 )
 with st.container(key="controls"):
-    data = retrieval_sets.choose()
+    data = retrieval_sets.choose(chosen.encoder().files)
     if data is None:
         st.stop()
     comparison = rankings.choose(data, opened)

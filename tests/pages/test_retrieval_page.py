@@ -1,6 +1,7 @@
 """The page of retrieval: metrics of the package, on the bundled set and on folders of one's own."""
 
 import io
+import json
 import shutil
 import tempfile
 from zipfile import ZipFile
@@ -12,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from tiny import SENTENCES
 
 import whitelab
+from whitelab.encoding.checkpoints import PROMPTS_FILE
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.retrieval.compression import CODES
 from whitelab.retrieval.embedded import embed_retrieval, for_documents
@@ -70,6 +72,18 @@ def test_scores_follow_metric_fit_layer_and_k(small, space, searched):
     shown("L1:pca@20 fit=the sentences of pairs", "map@100", own)
 
 
+def test_the_makers_prompts_are_said_and_offered(small, tmp_path):
+    folder = shutil.copytree(small["model"], tmp_path / "prompted")
+    prompts = {"query": "a man asks: ", "document": "the text: "}
+    (folder / PROMPTS_FILE).write_text(json.dumps({"prompts": prompts}))
+    at = until(start("retrieval", **small | {"model": str(folder)}))
+    assert said(at, "The model's makers put “a man asks: ” before queries and “the text: ” before documents")
+    assert ".prompted(" not in code(at)
+    press(at, "makers-prompts")
+    assert ".prompted(query='a man asks: ', document='the text: ')" in code(at)
+    assert not [one for one in at.button if one.key == "makers-prompts"]  # there is nothing left to offer
+
+
 def test_a_folder_of_ones_own_is_searched_and_what_is_wrong_with_it_is_said(small, tmp_path):
     texts = {f"d{i}": ("", text) for i, text in enumerate(SENTENCES[:20])}
     grades = [("q0", "d1", 1), ("q0", "gone", 1)]
@@ -90,9 +104,10 @@ def test_a_folder_of_ones_own_is_searched_and_what_is_wrong_with_it_is_said(smal
 def page():
     import streamlit as st
 
+    from whitelab.encoding.checkpoints import find_model
     from whitelab.ui.sections import retrieval_sets
 
-    found = retrieval_sets.choose()
+    found = retrieval_sets.choose(find_model("bundled"))
     if found is not None:
         st.text(f"{found.source}: {len(found.documents)} documents, {len(found.queries)} queries")
         st.code(retrieval_sets.code(found))

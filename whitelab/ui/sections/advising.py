@@ -113,7 +113,7 @@ def _asked(setting: Setting) -> Setting:
 
 
 def _search(chosen: Workspace, purpose: str) -> Question | None:
-    data = retrieval_sets.choose()
+    data = retrieval_sets.choose(chosen.encoder().files)
     space = data and rankings.embedded(chosen, data)
     if space is None:
         return None

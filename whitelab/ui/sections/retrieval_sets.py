@@ -4,8 +4,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from whitelab import datasets
-from whitelab.base.wording import plain
+from whitelab.base.wording import capitalised, plain
 from whitelab.datasets import DEMO, DataError, MalformedRows, RetrievalSet, Upload
+from whitelab.encoding.checkpoints import ModelFiles, prompts, prompts_note
+from whitelab.encoding.names import ModelError
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.kept import kept
 from whitelab.ui.results.study import remembered
@@ -31,18 +33,41 @@ def read(data: str, split: str, keep_going: bool, stamp: str) -> RetrievalSet:
     return datasets.load_retrieval(data, split, keep_going=keep_going)
 
 
-def choose() -> RetrievalSet | None:
-    """The set this visitor chose, with its prompts, or None after saying what is missing or wrong."""
+def choose(files: ModelFiles) -> RetrievalSet | None:
+    """The set this visitor chose, with its prompts, or None after saying what is missing or wrong.
+
+    What the makers of the model with these `files` put before queries and documents is said and offered.
+    """
     data = _chosen()
     if data is None:
         return None
-    with st.expander("Prompts"):
+    own, words = _makers(files)
+    with st.expander("Prompts", expanded=any(own)):
         query, document = (
             st.text_input(f"Before every {what}", key=key, bind="query-params", placeholder=f"such as “{example}: ”")
             for what, key, example in (("query", QUERY, "query"), ("document", DOCUMENT, "passage"))
         )
-        st.caption("Some models are trained with words before a query or a document; their makers say which.")
+        st.caption(words)
+        if any(own) and own != (query or "", document or ""):
+            st.button("Use the makers' prompts", key="makers-prompts", on_click=_take, args=own)
     return data.prompted(query or "", document or "") if query or document else data
+
+
+def _makers(files: ModelFiles) -> tuple[tuple[str, str], str]:
+    """What the model's makers put before queries and documents, and the same in words."""
+    try:
+        own, note = prompts(files), prompts_note(files)
+    except ModelError as error:
+        return ("", ""), plain(str(error))
+    if not any(own):
+        return own, "Some models are trained with words before a query or a document; their makers say which."
+    before = (f"“{text}” before {what}" for text, what in zip(own, ("queries", "documents"), strict=True) if text)
+    said = f"The model's makers put {' and '.join(before)}; scores without them are of another use of the model."
+    return own, plain(f"{said} {capitalised(note)}." if note else said)
+
+
+def _take(query: str, document: str) -> None:
+    st.session_state[QUERY], st.session_state[DOCUMENT] = query, document
 
 
 def _chosen() -> RetrievalSet | None:
