@@ -4,7 +4,7 @@ import streamlit as st
 
 from whitelab import datasets
 from whitelab.base.wording import plain
-from whitelab.compare import PRESETS, Grid, lacking_splits
+from whitelab.compare import PRESETS, Grid
 from whitelab.scoring.setting import parse_settings
 from whitelab.statistics.correlation import AGGREGATE_LABELS
 from whitelab.ui.results.files import file_stamp
@@ -72,8 +72,7 @@ if PRESETS[preset].aggregate != (bar := chosen.setting.aggregate):
     ways = tuple(AGGREGATE_LABELS[way].partition(": ")[2] for way in (PRESETS[preset].aggregate, bar))
     note += f" Of a task with subsets a score here ({ways[0]}) is not the bar's ({ways[1]}), of the same vectors."
 st.caption(note, help=f"Where it differs: {PRESETS[preset].departs}")
-if lacking := lacking_splits([preset], chosen.data.source, picked):
-    st.caption(plain(f"{lacking}."))
+preset_walk.say_what_lacks([preset], chosen.data.source, picked)
 stamp = file_stamp([file for info in infos for file in info.files])
 try:
     wanted = parse_settings(settings.replace("\n", ";"))

@@ -219,8 +219,18 @@ def test_splits_that_a_preset_fits_on_and_the_data_lacks_are_named(tmp_path):
     for name in ("sts-b-test", "sts12-test"):
         (tmp_path / f"{name}.csv").write_text(row)
     given = str(tmp_path), ["stsb", "sts12"]  # STS12 was published in one split
-    assert lacking_splits(["mteb", "bert-whitening"], *given).startswith("stsb: not all published splits are here")
-    assert lacking_splits(["mteb", "whiteningbert"], *given) == lacking_splits(["bert-whitening"], given[0], []) == ""
+    (note,) = lacking_splits(["mteb", "bert-whitening"], *given)
+    assert note.startswith("stsb: not all published splits are here")
+    assert lacking_splits(["mteb", "whiteningbert"], *given) == lacking_splits(["bert-whitening"], given[0], []) == ()
+
+
+def test_a_task_that_a_preset_scores_whole_is_named_where_the_data_has_its_test_split_alone(place, tmp_path):
+    write_split(tmp_path / "sickr-test.csv", range(10))
+    (note,) = lacking_splits(["simcse", "mteb"], str(tmp_path), ["sickr"])
+    assert note.startswith("sickr: scored on its test split alone, where MTEB takes all of it")
+    assert lacking_splits(["simcse"], str(tmp_path), ["sickr"]) == ()
+    assert lacking_splits(["mteb"], str(place / "data"), ["sickr", "sts12"]) == ()
+    assert note in comparing.written([], "latex", "mteb", lacking=[note])
 
 
 @pytest.mark.parametrize(("a", "b"), PAIRS)

@@ -194,6 +194,20 @@ def test_two_presets_show_what_differs_and_walk_from_one_to_the_other(small):
     assert said(choose(at, to_preset="whiteningbert"), "Nothing differs between them")
 
 
+@pytest.mark.parametrize(
+    "query",
+    [{"part": "Two presets", "from-preset": "BERT-whitening, target"}, {"part": "BERT-whitening, Figure 1"}],
+    ids=["walk", "figure"],
+)
+def test_where_splits_are_lacking_that_is_said_beside_what_is_fitted_on_them(small, tmp_path, query):
+    pairs = whitelab.load(small["data"])
+    rows = enumerate(zip(pairs.gold, pairs.first, pairs.second, strict=True))
+    lines = (f"main-news\tx\t2012\t{i}\t{score}\t{one}\t{other}\n" for i, (score, one, other) in rows)
+    (tmp_path / "sts-b-test.csv").write_text("".join(lines))  # as published
+    at = until(start("compare", **small | {"data": str(tmp_path)} | query))
+    assert said(at, "stsb: not all published splits are here, so maps are fitted on fewer sentences")
+
+
 def test_the_code_makes_the_walk_that_was_asked_for_and_none_before(small, capsys):
     at = until(start("compare", **small, part="Two presets"))
     assert "walks(" not in code(at)

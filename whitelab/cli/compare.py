@@ -84,7 +84,7 @@ def run(args):
         raise ValueError(f"setting={args.settings!r} must leave fit and aggregate to the preset {args.preset}")
     settings = parse_settings(args.settings or PRESETS[args.preset].settings)
     tasks, models = _compared(args)
-    _say_what_lacks([args.preset], args.data, tasks)
+    lacking = _say_what_lacks([args.preset], args.data, tasks)
     published = read_mteb(args.mteb) if args.mteb else ()  # before minutes of embedding
     shared = args.preset, args.dtype, args.keep_going, args.corpus
     grid = Grid(models, args.data, tasks, settings, *shared, allow_bin=models if args.allow_bin else ())
@@ -114,7 +114,8 @@ def run(args):
     if args.mteb_out:
         record["written"] = [str(path) for path in write_mteb(cells, args.mteb_out)]
         say(f"{len(record['written'])} results written below {args.mteb_out}")
-    return record, [written(cells, args.form or "markdown", args.preset, args.corpus, drawn, given).rstrip("\n")]
+    form = args.form or "markdown"
+    return record, [written(cells, form, args.preset, args.corpus, drawn, given, lacking).rstrip("\n")]
 
 
 def _check_corpus(args, presets: list[str]) -> None:
@@ -125,11 +126,12 @@ def _check_corpus(args, presets: list[str]) -> None:
         raise ValueError(f"--corpus goes with the preset bert-whitening-corpus, not with {' and '.join(presets)}")
 
 
-def _say_what_lacks(presets: list[str], data: str, tasks: list[str]) -> None:
+def _say_what_lacks(presets: list[str], data: str, tasks: list[str]) -> tuple[str, ...]:
     from whitelab.compare import lacking_splits
 
-    if lacking := lacking_splits(presets, data, tasks):
-        note(lacking)
+    lacking = lacking_splits(presets, data, tasks)
+    note(*lacking)
+    return lacking
 
 
 def _say_of_data(rows) -> None:

@@ -157,6 +157,7 @@ ALIKE = (
     "STS13 without SMT",
     "the average over tasks is plain",
 )
+_FEWER_FITTED = "not all published splits are here, so maps are fitted on fewer sentences than the preset's were"
 _AGGREGATES = {"all": "one Spearman over all", "mean": "plain mean", "wmean": "mean weighted by pairs"}
 _TEXTS = {"strip": "blanks at both ends removed", "words": "words joined by single blanks"}
 
@@ -210,11 +211,17 @@ def worded(field: str, value: object) -> str:
     return str(value)
 
 
-def lacking_splits(presets: Iterable[str], data: str, tasks: Sequence[str]) -> str:
-    """What is to be known where the data lacks splits that a preset fits on; empty where it has all."""
-    lacking = dict.fromkeys(task for name in presets for task in PRESETS[name].lacks_splits(data, tasks))
-    words = "not all published splits are here, so maps are fitted on fewer sentences than the preset's were"
-    return f"{', '.join(lacking)}: {words}" if lacking else ""
+def lacking_splits(presets: Iterable[str], data: str, tasks: Sequence[str]) -> tuple[str, ...]:
+    """What is to be known where the data lacks splits that a preset fits on or scores; empty where it has all."""
+    chosen = [PRESETS[name] for name in presets]
+    fitted = dict.fromkeys(task for one in chosen for task in one.lacks_splits(data, tasks))
+    scored = {task: one.label for one in chosen for task in tasks if task in one.whole}
+    notes = [f"{', '.join(fitted)}: {_FEWER_FITTED}"] if fitted else []
+    return tuple(notes) + tuple(
+        f"{task}: scored on its test split alone, where {label} takes all of it: its three splits are not here"
+        for task, label in scored.items()
+        if not any(one.name == task and "all" in one.splits for one in discover(data))
+    )
 
 
 def preset_line(name: str, corpus: str | None = None) -> str:

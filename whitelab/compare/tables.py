@@ -126,13 +126,14 @@ def written(
     corpus: str | None = None,
     drawn: Resampled | None = None,
     given: Sequence[tuple[str, str, dict[str, float | None]]] = (),
+    lacking: Sequence[str] = (),
 ) -> str:
     """The table as text: CSV with every digit, Markdown or LaTeX with two decimals and the best in bold.
 
     With `preset` the table says what it was made under, CSV in a column of its own; with `drawn` every score
     has the ends of its 95 % interval beside it. What is starved is never the best, and is said beneath
     (`starved_note`), in CSV by a column with each row's starved tasks. Rows `given` from elsewhere (`mteb_rows`)
-    follow, on the same tasks.
+    follow, on the same tasks. What the data lacks (`lacking_splits`) is said beneath, in CSV nowhere.
     """
     check_choice(form, "format", FORMATS)
     tasks, rows = pivot(cells)
@@ -155,7 +156,7 @@ def written(
     columns = [column(task) for task in tasks]
     body = [[model, setting, *(one[i] for one in columns)] for i, (model, setting, _) in enumerate(rows)]
     head, under = ["model", "setting", *tasks], preset and preset_line(preset, corpus) + _GIVEN * bool(given)
-    notes = [note for note in (under, starved_note(cells)) if note]
+    notes = [note for note in (under, starved_note(cells), *lacking) if note]
     if form == "markdown":
         lines = [head, ["---", "---", *["---:"] * len(tasks)], *body]
         table = "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)

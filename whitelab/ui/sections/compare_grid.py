@@ -340,11 +340,12 @@ def _missing(cells: Sequence[Cell]) -> None:
 
 def downloads(cells: Sequence[Cell], grid: Grid, drawn: Resampled | None, given: Sequence[mteb_files.Row] = ()) -> None:
     """The table as files that name their preset, and its scores as MTEB lays them out."""
+    lacking = comparing.lacking_splits([grid.preset], grid.data, grid.tasks)
     with st.container(horizontal=True):
         for form, (label, ending) in FORMATS.items():
             st.download_button(
                 label,
-                lambda form=form: comparing.written(cells, form, grid.preset, grid.corpus, drawn, given),
+                lambda form=form: comparing.written(cells, form, grid.preset, grid.corpus, drawn, given, lacking),
                 file_name=f"whitelab-{grid.preset}.{ending}",
                 key=f"as-{form}",
                 on_click="ignore",

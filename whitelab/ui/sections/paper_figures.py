@@ -24,6 +24,7 @@ from whitelab.sweeps.layer_pairs import LayerPairs, highest
 from whitelab.sweeps.layer_subsets import SubsetSearch
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study_job
+from whitelab.ui.sections.preset_walk import say_what_lacks
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets import asking
 from whitelab.ui.widgets.chart import chart
@@ -248,6 +249,7 @@ def k_curves(figure: Figure) -> str:
         "sentences of at most 64 tokens. Its curves are not in the text; the printed scores of Tables 1 and 2 that "
         "lie on them are drawn as diamonds where the model is theirs."
     )
+    say_what_lacks(["bert-whitening"], figure.grid.data, figure.grid.tasks)
     return (
         f"{figure.code}ends = whitelab.Setting.parse({str(EVERY_K)!r})  # the first and the last layer\n"
         "*_, curves = papers.task_curves(encoder, data, tasks, ends, **options)\n"

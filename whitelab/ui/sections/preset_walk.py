@@ -1,6 +1,6 @@
 """Two presets side by side: what they decide differently, and which of those decisions moves the score."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 import streamlit as st
@@ -17,6 +17,7 @@ from whitelab.compare import (
     Walk,
     decisions,
     differences,
+    lacking_splits,
     notes_of,
     walks,
     worded,
@@ -49,6 +50,12 @@ def corpus_picker(names: tuple[str, ...], key: str) -> str | None:
     )
 
 
+def say_what_lacks(names: Sequence[str], data: str, tasks: Sequence[str]) -> None:
+    """Say where the data lacks splits that a preset among `names` fits on or scores."""
+    for lacking in lacking_splits(names, data, tasks):
+        st.caption(plain(f"Note: {lacking}."))
+
+
 def side_by_side(grid: Grid, model: str) -> str:
     """Choose two presets: a table of what differs, and the steps from one to the other on `model`.
 
@@ -74,6 +81,7 @@ def side_by_side(grid: Grid, model: str) -> str:
     corpus = corpus_picker((a, b), "walk-corpus")
     found = differences(a, b, setting)
     _decisions(a, b, setting, found)
+    say_what_lacks((a, b), grid.data, grid.tasks)
     if not found:
         st.info("Nothing differs between them, so the scores are the same.")
         return ""
