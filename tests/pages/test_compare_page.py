@@ -194,6 +194,18 @@ def test_two_presets_show_what_differs_and_walk_from_one_to_the_other(small):
     assert said(choose(at, to_preset="whiteningbert"), "Nothing differs between them")
 
 
+def test_a_link_names_the_ends_of_a_walk_by_key_or_label_and_what_cannot_be_had_is_said(small):
+    ends = {"from-preset": "bert-whitening", "to-preset": "SimCSE / SentEval, all", "walk-setting": "mean/L1+L3"}
+    rows = {"settings-whiteningbert": "mean/L1+L3\nmean/L-1"}
+    at = until(start("compare", **small, part="Two presets", **ends, **rows))
+    assert list(table(at, "Decision").columns) == ["Decision", "BERT-whitening, target", "SimCSE / SentEval, all"]
+    assert at.get_by_key("walk-setting").value == "mean/L1+L3"
+    assert not said(at, "cannot be had")
+    at = until(start("compare", **small, part="Two presets", **{"from-preset": "nosuch"}))
+    assert said(at, "The address asks for from-preset=nosuch, which cannot be had here.")
+    assert not said(choose(at, from_preset="mteb"), "cannot be had")
+
+
 @pytest.mark.parametrize(
     "query",
     [{"part": "Two presets", "from-preset": "BERT-whitening, target"}, {"part": "BERT-whitening, Figure 1"}],

@@ -29,6 +29,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study_job
+from whitelab.ui.sidebar import address
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets.chart import chart, rounded_table
 from whitelab.ui.widgets.choice import choice
@@ -61,22 +62,22 @@ def side_by_side(grid: Grid, model: str) -> str:
 
     Returns the lines that make the walk in Python; none where nobody asked for it.
     """
+    other = "mteb" if grid.preset != "mteb" else "whiteningbert"
     first, second, third = st.columns(3)
-    names = {"options": list(PRESETS), "bind": "query-params", "format_func": lambda name: PRESETS[name].label}
-    with first:
-        a = st.selectbox("From preset", key="from-preset", index=list(PRESETS).index(grid.preset), **names)
-    with second:
-        other = "mteb" if grid.preset != "mteb" else "whiteningbert"
-        b = st.selectbox("To preset", key="to-preset", index=list(PRESETS).index(other), **names)
-    with third:
-        rows = [OWN, *map(str, grid.settings)]
-        chosen = st.selectbox(
-            "Setting",
-            rows,
-            key="walk-setting",
-            help="The row that each preset stands for, or one setting under both.",
-        )
-    a, b = a or "whiteningbert", b or "mteb"
+    with address.noted(address.PAGE):
+        with first:
+            a = _preset("From preset", "from-preset", grid.preset)
+        with second:
+            b = _preset("To preset", "to-preset", other)
+        with third:
+            chosen = st.selectbox(
+                "Setting",
+                [OWN, *map(str, grid.settings)],
+                **address.linked("walk-setting", OWN),
+                help="The row that each preset stands for, or one setting under both.",
+            )
+    if missed := address.misread(address.PAGE):
+        st.warning(f"{missed} The choices above show what is compared.")
     setting = None if chosen in (None, OWN) else Setting.parse(chosen)
     corpus = corpus_picker((a, b), "walk-corpus")
     found = differences(a, b, setting)
@@ -96,6 +97,19 @@ def side_by_side(grid: Grid, model: str) -> str:
     job = study_job(_walked, own, a, b, setting, title=title, unit="scores", place="walk")
     follow(job, _draw, key="walk-part", note=_note, room=heights.PROJECTION)
     return _code(own, a, b, setting)
+
+
+def _preset(title: str, key: str, usual: str) -> str:
+    """The key of a preset that is chosen; a link may name it by its key or its label."""
+    with address.spelt(key, PRESETS, _label):
+        chosen = st.selectbox(
+            title, list(PRESETS), list(PRESETS).index(usual), **address.linked(key, usual, _label), format_func=_label
+        )
+    return chosen or usual
+
+
+def _label(name: str) -> str:
+    return PRESETS[name].label
 
 
 def _code(grid: Grid, a: str, b: str, setting: Setting | None) -> str:
