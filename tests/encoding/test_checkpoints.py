@@ -181,6 +181,16 @@ def test_a_folder_without_tokenizer_is_refused(folder):
         find_model(str(folder))
 
 
+def test_of_a_training_run_the_folder_of_its_model_is_named(folder, tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "config.json").write_text('{"config": {}}')
+    shutil.copytree(folder, run / "model")
+    with pytest.raises(ModelError, match=f"the folder of a training run, whose model is in it: give {run}/model"):
+        find_model(str(run))
+    assert find_model(f"{run}/model").layers
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", '"text"', "null", "not json"])
 def test_a_config_that_is_not_a_json_object_is_refused(folder, content):
     (folder / "config.json").write_text(content)

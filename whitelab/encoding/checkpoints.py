@@ -278,6 +278,9 @@ def _download(name: str, progress: Progress, weights: tuple[str, ...], modules: 
 def _describe(name: ModelName, shown: str, folder: Path, allow_bin: bool = False) -> ModelFiles:
     config = _read_config(shown, folder)
     tokenizer = _files(folder, *_TOKENIZER_FILES)
+    inner = folder / "model"
+    if not tokenizer and (inner / "config.json").is_file():
+        raise ModelError(f"model={shown!r} is the folder of a training run, whose model is in it: give {inner}")
     if not tokenizer:
         raise ModelError(f"model={shown!r} has no tokenizer files ({', '.join(_TOKENIZER_FILES[:3])}, ...)")
     layers, dim = layers_and_dim(config)
