@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pair_files import GOOD, HEADER, write
 from processes import run_python
 
-from whitelab.datasets import DataError, MalformedRows, Problem, load, load_text, tabs_note
+from whitelab.datasets import DataError, MalformedRows, Problem, load, load_labelled, load_text, tabs_note
 
 # --- malformed rows ----------------------------------------------------------------------------------------
 
@@ -54,6 +54,16 @@ def test_the_message_counts_all_shows_three_and_says_how_to_go_on(tmp_path):
     assert "\n" not in str(error.value)
     copy = pickle.loads(pickle.dumps(error.value))
     assert (str(copy), copy.problems) == (str(error.value), error.value.problems)
+
+
+def test_where_no_row_is_left_the_rest_is_not_advised_and_scores_that_are_labels_are_sent_to_the_probe(tmp_path):
+    labels = write(tmp_path / "a.tsv", HEADER + "a\tb\tsimilar\nc\td\tdifferent\n")
+    for keep_going in (False, True):
+        with pytest.raises(MalformedRows, match="no row is left to keep: .* give pairs with labels to the probe$"):
+            load(labels, keep_going=keep_going)
+    assert load_labelled(labels, positive="similar").pairs
+    with pytest.raises(MalformedRows, match="no row is left to keep$"):
+        load(write(tmp_path / "b.tsv", HEADER + "a\t\t1\n"))
 
 
 def test_keeping_the_rest_of_nothing_is_an_error(tmp_path):

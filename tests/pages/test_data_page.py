@@ -198,6 +198,13 @@ def test_rejected_rows_are_listed_with_line_and_reason_before_and_after_they_are
     assert any(one.label == "3 malformed rows were left out" for one in until(go_to(at, "overview")).expander)
 
 
+def test_rows_are_not_offered_to_be_left_out_where_none_would_be_left(small, tmp_path):
+    (tmp_path / "labels.csv").write_text("sentence1,sentence2,score\na man,a dog,similar\na man,a cat,different\n")
+    at = until(start("data", **small | {"data": str(tmp_path / "labels.csv")}), lambda at: at.error)
+    assert failed(at, "2 rows cannot be read, and no row is left to keep: write scores as numbers, or give pairs with")
+    assert not [one for one in at.checkbox if one.label == "Leave malformed rows out"]
+
+
 def test_a_file_that_cannot_be_read_is_explained_and_the_page_lives_on(at):
     for name, data, message in (
         ("mine.csv", b"", "the file is empty"),

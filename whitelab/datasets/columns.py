@@ -10,7 +10,7 @@ from itertools import islice, zip_longest
 from typing import NamedTuple
 
 from whitelab.base.wording import quantity
-from whitelab.datasets.pairs import DataError, Problem
+from whitelab.datasets.pairs import NOT_A_NUMBER, DataError, Problem
 from whitelab.datasets.tables import Table, as_number, sniff
 
 # Names are compared as `plain_name` gives them.
@@ -212,7 +212,7 @@ def _gold(cell: object) -> float:
         raise ValueError("score is empty")
     number = as_number(cell)
     if number is None:
-        raise ValueError(f"score {shown(cell)} is not a number")
+        raise ValueError(f"score {shown(cell)} {NOT_A_NUMBER}")
     if not math.isfinite(number):
         raise ValueError(f"score {shown(cell)} is not a finite number")
     return number

@@ -28,7 +28,7 @@ from whitelab.datasets.columns import (
 from whitelab.datasets.labels import LabelledInfo, LabelledRow, LabelledTexts
 from whitelab.datasets.layouts import DEMO, DEMO_FOLDER, choose, existing_path
 from whitelab.datasets.loading import left_out, load
-from whitelab.datasets.pairs import REPEATS, DataError, MalformedRows, Problem, repeats_note
+from whitelab.datasets.pairs import REPEATS, DataError, Problem, check_rows, repeats_note
 from whitelab.datasets.senteval import SENTEVAL, senteval_tasks
 from whitelab.datasets.tables import SUFFIXES, Table, as_number, read_table, stem_of, suffix_of
 from whitelab.datasets.uploads import File, Upload, check_columns
@@ -159,10 +159,7 @@ def load_labelled(
             parts = ((parts[0][0], "train"), (test if isinstance(test, Upload) else existing_path(test), "test"))
         rows, problems, notes = _read_tables(parts, columns)
         classes = None
-    if problems and not keep_going:
-        raise MalformedRows(problems)
-    if not rows:
-        raise MalformedRows(problems, MalformedRows.NOTHING_LEFT)
+    check_rows(rows, problems, keep_going)
     if problems:
         notes.append(left_out(problems, rows))
     return _assemble(info, rows, problems, notes, classes, positive)

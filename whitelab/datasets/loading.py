@@ -21,7 +21,7 @@ from whitelab.datasets.layouts import (
     discover,
     existing_path,
 )
-from whitelab.datasets.pairs import SPLITS, DataError, MalformedRows, Problem, SentencePairs, gold_notes, repeat_note
+from whitelab.datasets.pairs import SPLITS, DataError, Problem, SentencePairs, check_rows, gold_notes, repeat_note
 from whitelab.datasets.tables import read_lines, read_scored, read_table
 from whitelab.datasets.uploads import Upload
 
@@ -62,10 +62,7 @@ def load(data: str | Path, task: str | None = None, split: str = "test", *, keep
         rows += part_rows
         problems += part_problems
         notes += [f"{part.path.name}: {note}" if len(used) > 1 else note for note in part_notes]
-    if problems and not keep_going:
-        raise MalformedRows(problems)
-    if not rows:
-        raise MalformedRows(problems, MalformedRows.NOTHING_LEFT)
+    check_rows(rows, problems, keep_going)
     notes.append(left_out(problems, rows))
     notes += [_compare(info, part, rows) for part in unused]
     notes.append(_size_note(info, split, len(rows)))
@@ -92,10 +89,7 @@ def load_sentences(
         if found is None:
             raise
     rows, problems = found
-    if problems and not keep_going:
-        raise MalformedRows(problems)
-    if not rows:
-        raise MalformedRows(problems, MalformedRows.NOTHING_LEFT)
+    check_rows(rows, problems, keep_going)
     return tuple(sentence for row in rows for sentence in row)
 
 

@@ -13,6 +13,7 @@ from whitelab.base.wording import quantity
 
 REPEATS = 0.1  # share of rows that repeat another, above which a reader is told; in STS12 it is 0.07
 SPLITS = ("train", "dev", "test")  # of published data
+NOT_A_NUMBER = "is not a number"  # of a cell, at the end of a `Problem`'s reason
 SCALE = (0.0, 5.0)  # the STS scale; other ranges are accepted and noted, since Spearman reads order only
 
 
@@ -40,6 +41,7 @@ class MalformedRows(DataError):
 
     KEEP_THE_REST = "fix them, or keep the rest with keep_going=True"
     NOTHING_LEFT = "no row is left to keep"
+    NO_NUMBERS = "no row is left to keep: write scores as numbers, or give pairs with labels to the probe"
 
     def __init__(self, problems: Iterable[Problem], remedy: str = KEEP_THE_REST):
         self.problems = tuple(problems)
@@ -51,6 +53,16 @@ class MalformedRows(DataError):
 
     def __reduce__(self):
         return MalformedRows, (self.problems, self.remedy)
+
+
+def check_rows(rows: Sequence, problems: Sequence[Problem], keep_going: bool) -> None:
+    """Raise MalformedRows where no row is left, and for `problems` unless the rest is to be kept."""
+    if rows and (keep_going or not problems):
+        return
+    if rows:
+        raise MalformedRows(problems)
+    labels = problems and all(one.reason.endswith(NOT_A_NUMBER) for one in problems)
+    raise MalformedRows(problems, MalformedRows.NO_NUMBERS if labels else MalformedRows.NOTHING_LEFT)
 
 
 @dataclass(frozen=True, eq=False)

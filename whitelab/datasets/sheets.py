@@ -10,7 +10,7 @@ from pathlib import Path
 from whitelab.datasets.columns import Columns, different, find_columns, name_columns, read_rows
 from whitelab.datasets.layouts import existing_path
 from whitelab.datasets.loading import assemble, left_out, load_text
-from whitelab.datasets.pairs import DataError, MalformedRows, SentencePairs
+from whitelab.datasets.pairs import DataError, MalformedRows, SentencePairs, check_rows
 from whitelab.datasets.tables import SUFFIXES, Table, read_lines, read_table, sniff, stem_of, suffix_of
 from whitelab.datasets.uploads import Upload, check_columns
 
@@ -70,8 +70,7 @@ class Sheet:
                 roles = " and ".join(role for role, position in chosen.items() if position == column)
                 raise DataError(f"{self.table.path}: column {self.names[column]!r} cannot be {roles} at once")
         rows, problems = read_rows(self.table, Columns(width=len(self.names), header=self.header, **chosen))
-        if not rows:
-            raise MalformedRows(problems, MalformedRows.NOTHING_LEFT)
+        check_rows(rows, problems, keep_going=True)
         path = self.table.path
         return assemble(stem_of(path), rows, problems, (left_out(problems, rows),), source=path.name)
 

@@ -29,12 +29,13 @@ def table(problems: Sequence[Problem], named: bool = True) -> None:
 
 
 def say(error: MalformedRows, data: str, key: str = BAR) -> None:
-    """List what is wrong with the rows of `data`; `key` then offers to leave them out, see `found`."""
-    n = len(error.problems)
+    """List what is wrong with the rows of `data`; where some are left, `key` then offers them, see `found`."""
+    n, rest = len(error.problems), error.remedy == MalformedRows.KEEP_THE_REST
     place = " in the bar" if key == BAR else ""
-    st.error(f"{quantity(n, 'row')} cannot be read. Mend the file, or leave these rows out{place}.")
+    advice = f". Mend the file, or leave these rows out{place}" if rest else f", and {error.remedy}"
+    st.error(f"{quantity(n, 'row')} cannot be read{advice}.")
     table(error.problems)
-    if not found(data, key):
+    if rest and not found(data, key):
         st.session_state[key] = data
         st.rerun()
 
