@@ -116,6 +116,14 @@ def test_umap_lays_out_every_sentence_once_in_the_colour_of_its_subset(small, tm
     assert len(texts) == len(pairs.sentences)
 
 
+def test_umap_of_fewer_sentences_than_it_lays_out_is_said_without_a_try_again(small, tmp_path):
+    (tmp_path / "few.csv").write_text("sentence1,sentence2,score\na man,a dog,1\na man,a cat,2\n")
+    at = until(start("anisotropy", **small | {"data": str(tmp_path / "few.csv")}, whitening="Raw", method="UMAP"))
+    open_tab(at, "Projection")
+    assert said(at, "UMAP lays out 5 different sentences or more, and here are 3. Choose PCA.")
+    assert not [one for one in at.button if one.label == "Try again"]
+
+
 def test_a_cosine_has_its_meaning_raw_beside_whitened_and_the_code_that_gives_it(at, space):
     open_tab(at, "What a cosine means")
     choose(at, meant_cosine=0.4, meant_rate=0.1)

@@ -13,6 +13,7 @@ from whitelab.statistics.moments import Moments
 from whitelab.statistics.umap_process import Neighbours, coordinates, coordinates_apart
 
 METHODS = {"pca": "PCA", "umap": "UMAP"}
+UMAP_ROWS = 5  # the fewest that it lays out
 
 
 def project(
@@ -49,8 +50,8 @@ def _pca(x: Tensor, dims: int) -> Tensor:
 
 
 def _umap(x: Tensor, dims: int, neighbors: int, seed: int, progress: Progress, apart: bool) -> Tensor:
-    if len(x) < 5:
-        raise ValueError(f"method='umap' needs at least 5 sentences, got {len(x)}; use method='pca'")
+    if len(x) < UMAP_ROWS:
+        raise ValueError(f"method='umap' needs at least {UMAP_ROWS} sentences, got {len(x)}; use method='pca'")
     need("umap")
     make = coordinates_apart if apart else coordinates
     rows, threads = x.to(torch.float32).cpu().numpy(), torch.get_num_threads()

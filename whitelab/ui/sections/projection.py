@@ -5,7 +5,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
-from whitelab.statistics.projection import METHODS
+from whitelab.statistics.projection import METHODS, UMAP_ROWS
 from whitelab.sweeps.layer_profiles import projected
 from whitelab.ui.results.jobs import wait
 from whitelab.ui.results.study import study_job
@@ -23,6 +23,10 @@ def draw(opened: Opened, compared: Setting) -> None:
         method = choice("Method", METHODS, key="method", bind="query-params", format_func=METHODS.get)
         dims = choice("Dimensions", [2, 3], key="dims", bind="query-params")
         colour = choice("Colour", ["gold", "subset"], key="colour", bind="query-params")
+    if method == "umap" and opened.space.n_sentences < UMAP_ROWS:
+        here = opened.space.n_sentences
+        st.info(f"UMAP lays out {UMAP_ROWS} different sentences or more, and here are {here}. Choose PCA.")
+        return
     title = f"Computing the {METHODS[method]} projection"
     job = study_job(
         projected, opened.space, stages[stage], method, dims, title=title, unit="epochs", place="projection"
