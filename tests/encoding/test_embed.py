@@ -202,6 +202,26 @@ def test_what_was_cut_is_told_of_stored_sentences_as_of_those_encoded(models, st
     assert embed(encoder, long, store=store)[1].encoded == 0
 
 
+@pytest.mark.parametrize("architecture", ["bert", "roberta"])
+def test_sentences_of_unknown_words_are_told_of_stored_ones_as_of_those_encoded(architecture, models, store):
+    encoder = load_encoder(models(architecture), device="cpu", max_length=7)
+    texts = [*TEXTS[:3], "日 本 語", "日 本 語 の 長 い 文 で す", "日 a man plays"]
+    token, special = encoder.tokenizer.unk_token_id, encoder.tokenizer.all_special_ids
+    words = [[one for one in row if one not in special or one == token] for row in encoder.tokenize(texts)[0]]
+    expected = [i for i, row in enumerate(words) if architecture == "bert" and row.count(token) >= len(row) / 2]
+    assert expected == ([3, 4] if architecture == "bert" else [])  # the other reads bytes
+    for _ in range(2):
+        told = embed(encoder, texts, store=store)[1]
+        assert (sorted(told.unknown), sorted(told.cut)) == (expected, sorted(encoder.tokenize(texts)[1]))
+        assert any("2 sentences of mostly unknown words" in note for note in told.notes) == bool(expected)
+    for index in store.root.rglob("index.sqlite*"):
+        index.unlink()  # made anew from the shards
+    told = embed(encoder, texts, store=store)[1]
+    assert (told.encoded, sorted(told.unknown)) == (0, expected)
+    encoder.tokenizer.eos_token = encoder.tokenizer.unk_token  # GPT-2's are one, at the end of a sentence of words
+    assert encoder.unknown(encoder.tokenize(texts)[0]) == []
+
+
 def test_a_tokenizer_that_does_not_say_what_it_cut_is_asked_again(encoder):
     of_bytes = replace(encoder, tokenizer=ByT5Tokenizer(), max_length=8)
     rows, cut = of_bytes.tokenize(["seven77", "eight888", "a good deal longer"])

@@ -40,7 +40,7 @@ def batches(sizes, seed=0):
 def written(shelves, sizes, sentences=8, seconds=LONG):
     with ShardWriter(shelves, sentences, seconds) as writer:
         for texts, rows in batches(sizes):
-            writer.add(texts, rows, [i for i, text in enumerate(texts) if text.endswith("3")])
+            writer.add(texts, rows, {i: 1 for i, text in enumerate(texts) if text.endswith("3")})
             for table in rows.values():
                 table[:] = np.nan  # the writer has its own copy
     return writer
@@ -72,9 +72,9 @@ def test_while_a_shard_is_written_one_more_is_gathered_and_a_third_waits():
     shelf = Shelf(lambda texts: go.wait(LONG))
     (one, two, three) = batches((8, 7, 9))
     with ShardWriter({"mean": shelf}, 8, LONG) as writer:
-        writer.add(*one)
-        writer.add(*two)  # and has not waited
-        more = threading.Thread(target=writer.add, args=three)
+        writer.add(*one, {})
+        writer.add(*two, {})  # and has not waited
+        more = threading.Thread(target=writer.add, args=(*three, {}))
         more.start()
         more.join(0.2)
         assert more.is_alive()
@@ -119,7 +119,7 @@ def test_leaving_by_an_error_writes_what_has_come():
 
     def cancelled():
         with ShardWriter({"mean": shelf}, 8, LONG) as writer:
-            writer.add(*one)
+            writer.add(*one, {})
             raise KeyError("cancelled")
 
     with pytest.raises(KeyError, match="cancelled"):

@@ -14,7 +14,7 @@ from whitelab.base.progress import Progress, silent
 from whitelab.base.wording import cut_note
 from whitelab.compare.presets import Preset
 from whitelab.datasets import Problem, SentencePairs, load
-from whitelab.encoding.embed import EmbedReport, embed
+from whitelab.encoding.embed import EmbedReport, embed, unknown_note
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, origin_of, with_pairs
 from whitelab.encoding.encoders import LONGEST, Encoder, OutputEncoder, StaticEncoder
 from whitelab.scoring.fit_text import fit_rows
@@ -174,5 +174,6 @@ def embed_cut(
         return values, report  # neither cuts any
     some = [sentences[i] for i in apart]
     values[:, apart], more = embed(other, some, pooling, store=store, progress=progress)
-    cut, notes = tuple(apart[i] for i in more.cut), tuple(dict.fromkeys((*report.notes, *more.notes)))
+    again = [one for one in more.notes if one != unknown_note(len(more.unknown), other)]  # of all it is said already
+    cut, notes = tuple(apart[i] for i in more.cut), tuple(dict.fromkeys((*report.notes, *again)))
     return values, replace(report, cut=cut, notes=notes)

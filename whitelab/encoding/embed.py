@@ -19,6 +19,7 @@ from whitelab.base.devices import to_host
 from whitelab.base.machine import within_memory
 from whitelab.base.progress import Progress, silent
 from whitelab.base.threads import side_by_side
+from whitelab.base.wording import quantity
 from whitelab.encoding import architectures
 from whitelab.encoding.architectures import check_ids, out_of_memory
 from whitelab.encoding.checkpoints import default_prompt
@@ -28,6 +29,7 @@ from whitelab.encoding.pooling import UNIT
 from whitelab.encoding.sentence_modules import changed_after
 from whitelab.store.embedding_store import Space, Store, StoreError
 from whitelab.store.shard_writer import ShardWriter
+from whitelab.store.shards import CUT, UNKNOWN
 
 # A shard of the store holds this many sentences, or as many as were encoded in this time.
 SHARD_SENTENCES = 1024
@@ -38,7 +40,8 @@ SHARD_SECONDS = 30.0
 class EmbedReport:
     """What an `embed` call did: different sentences `encoded` and `reused`, seconds, notes.
 
-    `cut` are the first positions of those, of either, that are longer than the model reads.
+    `cut` are the first positions of those, of either, that are longer than the model reads, `unknown` of those in which
+    half of the tokens or more are unknown to its tokenizer; stored ones are known as such since stores keep it.
     """
 
     encoded: int
@@ -46,6 +49,7 @@ class EmbedReport:
     cut: tuple[int, ...]
     seconds: float
     notes: tuple[str, ...] = ()
+    unknown: tuple[int, ...] = ()
 
     @property
     def truncated(self) -> int:
@@ -91,19 +95,22 @@ def embed(
     asked = _Asked.of(sentences, absent.get(pooling))
     todo = sorted(set().union(*absent.values())) if spaces else sorted(asked.fresh)
     writer = ShardWriter(spaces, SHARD_SENTENCES, SHARD_SECONDS)
-    cut = _encode(encoder, asked, todo, pooling, writer, progress)
+    cut, unknown = _encode(encoder, asked, todo, pooling, writer, progress)
     try:
         asked.read(spaces.get(pooling))
         encoded = set(todo)
         kept = {text: first for text, (first, *_) in asked.places.items() if first not in encoded}
         firsts = list(kept.values())
-        cut += [firsts[i] for i in spaces[pooling].cut(list(kept))] if kept else []
+        for found, mark in ((cut, CUT), (unknown, UNKNOWN)):
+            found += [firsts[i] for i in spaces[pooling].marked(list(kept), mark)] if kept else []
     except StoreError as error:  # another process has evicted them meanwhile, say
         notes.append(f"embeddings that were on disk could not be read and were made anew: {error}")
         lost = asked.lose()
-        cut += _encode(encoder, asked, lost, pooling, writer, progress)
+        for found, more in zip((cut, unknown), _encode(encoder, asked, lost, pooling, writer, progress), strict=True):
+            found += more
         todo = sorted({*todo, *lost})
     notes += [f"embeddings are not kept on disk: {reason}" for reason in writer.refused]
+    notes += filter(None, [unknown_note(len(unknown), encoder)])
     notes += _modules_left_out(encoder)
     notes += filter(None, [prompt_left_out(encoder)])
     for space in spaces.values():
@@ -114,7 +121,8 @@ def embed(
         except StoreError as error:
             notes.append(f"the store could not be brought within its size: {error}")
     reused, seconds = len(asked.places) - len(todo), time.perf_counter() - start
-    return asked.values, EmbedReport(len(todo), reused, tuple(cut), seconds, tuple(dict.fromkeys(notes)))
+    notes = tuple(dict.fromkeys(notes))
+    return asked.values, EmbedReport(len(todo), reused, tuple(cut), seconds, notes, tuple(unknown))
 
 
 @dataclass(eq=False)
@@ -175,6 +183,16 @@ def _modules_left_out(encoder: Encoder) -> list[str]:
     return [f"{encoder.name} has modules after its layers ({kinds}), left out here: see output:"] if left_out else []
 
 
+def unknown_note(count: int, encoder: Encoder) -> str:
+    """What to know of so many sentences of unknown tokens; empty of none."""
+    if not count:
+        return ""
+    return (
+        f"{quantity(count, 'sentence')} of mostly unknown words: the tokenizer of {encoder.name} makes one and the "
+        "same token of all of these, so sentences that differ may share a vector"
+    )
+
+
 def prompt_left_out(encoder: Encoder) -> str:
     """What to know of a model whose makers put words before every text; empty for all others."""
     if encoder.files.kind not in ("", OUTPUT):
@@ -206,29 +224,32 @@ def _open_spaces(
 
 def _encode(
     encoder: Encoder, asked: _Asked, todo: list[int], pooling: str, writer: ShardWriter, progress: Progress
-) -> list[int]:
+) -> tuple[list[int], list[int]]:
     """Encode the sentences at `todo`, all different: for `asked` in the pooling asked for, for `writer` in all.
 
-    Returns the positions of those that were cut.
+    Returns the positions of those that were cut, and of those of mostly unknown tokens.
     """
     if not todo:
-        return []
+        return [], []
     texts = [asked.sentences[i] for i in todo]
     ids, cut = encoder.tokenize(texts)
     lengths = [len(row) for row in ids]
     if 0 in lengths:
         raise ValueError(f"sentences must hold text, got {texts[lengths.index(0)]!r}, which has no token")
     check_ids([max(row) for row in ids], encoder.rows, encoder.name)
-    total, done, long = sum(lengths), 0, set(cut)
+    unknown, marks = encoder.unknown(ids), dict.fromkeys(cut, CUT)
+    marks |= {i: marks.get(i, 0) | UNKNOWN for i in unknown}
+    total, done = sum(lengths), 0
     progress(0, total)
     with architectures.quiet, writer, closing(passes(encoder, ids, pooling)) as batches:
         for positions, pooled in batches:
             asked.put([todo[i] for i in positions], pooled[pooling])
             rows = {name: one.numpy() for name, one in pooled.items()}
-            writer.add([texts[i] for i in positions], rows, [row for row, i in enumerate(positions) if i in long])
+            marked = {row: marks[i] for row, i in enumerate(positions) if i in marks}
+            writer.add([texts[i] for i in positions], rows, marked)
             done += sum(lengths[i] for i in positions)
             progress(done, total)
-    return [todo[i] for i in cut]
+    return [todo[i] for i in cut], [todo[i] for i in unknown]
 
 
 def passes(

@@ -113,6 +113,16 @@ class Encoder:
         full = [i for i, row in enumerate(rows) if len(row) == self.max_length]
         return rows, [i for i in full if len(self.tokenizer(texts[i], verbose=False)["input_ids"]) > self.max_length]
 
+    def unknown(self, ids: Sequence[Sequence[int]]) -> list[int]:
+        """Positions of those rows of `tokenize` of whose tokens, but for special ones, half or more are unknown."""
+        reader = self.tokenizer
+        token, special = reader.unk_token_id, set(reader.all_special_ids)
+        if token in (reader.cls_token_id, reader.sep_token_id, reader.bos_token_id, reader.eos_token_id):
+            return []  # GPT-2's, which knows every byte
+        special.discard(token)
+        found = [i for i, row in enumerate(ids) if token in row]
+        return [i for i in found if 2 * ids[i].count(token) >= sum(one not in special for one in ids[i])]
+
     @torch.inference_mode()
     def forward(self, ids: Sequence[Sequence[int]], pooling: str = "mean") -> dict[str, Tensor]:
         """`{name: [b, l, d]}` float32, where the model is, of equally long rows: all names that come with `pooling`."""

@@ -17,7 +17,7 @@ import shutil
 import sqlite3
 import time
 import uuid
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -180,17 +180,17 @@ class Space:
             first.setdefault(h, i)
         return [i for h, i in first.items() if h not in stored]
 
-    def cut(self, sentences: Sequence[str]) -> list[int]:
-        """Positions of the sentences that were longer than the model reads, as far as they are stored."""
+    def marked(self, sentences: Sequence[str], mark: int) -> list[int]:
+        """Positions of the sentences with this mark (`shards.CUT`, `shards.UNKNOWN`), as far as they are stored."""
         hashes = hashes_of(sentences)
         with self._used():
-            found = self._files.cut(hashes)
+            found = self._files.marked(hashes, mark)
         return [i for i, h in enumerate(hashes) if h in found]
 
-    def write(self, sentences: Sequence[str], values: np.ndarray, cut: Collection[int] = ()) -> None:
+    def write(self, sentences: Sequence[str], values: np.ndarray, marks: Mapping[int, int] | None = None) -> None:
         """Store float32 values [n, l, d] as one shard; a sentence stored already keeps the vector it has.
 
-        `cut` are the positions of those that were longer than the model reads.
+        `marks` are the sums of marks (`shards.CUT`, `shards.UNKNOWN`) at the positions of those that have some.
 
         Raises ValueError for a wrong shape or dtype and for nan or inf, StoreError if the disk refuses.
         """
@@ -207,7 +207,7 @@ class Space:
             rows = slice(None) if len(fresh) == len(values) else fresh
             layers = [np.ascontiguousarray(values[rows, layer]) for layer in range(self.key.num_layers)]
             with self._used():
-                self._files.add([hashes[i] for i in fresh], layers, [i in cut for i in fresh])
+                self._files.add([hashes[i] for i in fresh], layers, [(marks or {}).get(i, 0) for i in fresh])
 
     def read(self, sentences: Sequence[str], layers: Sequence[int] | None = None) -> np.ndarray:
         """Read-only float32 [l, n, d] in the order asked for; `layers=None` is all of them.

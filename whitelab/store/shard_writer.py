@@ -1,7 +1,7 @@
 """Vectors on their way into spaces of the store, written beside whoever makes them."""
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
@@ -22,7 +22,7 @@ class ShardWriter:
         self.spaces, self.sentences, self.seconds = spaces, sentences, seconds
         self.refused: list[str] = []
         self._texts: list[str] = []
-        self._cut: set[int] = set()
+        self._marks: dict[int, int] = {}
         self._gathered: dict[str, np.ndarray] = {}
         self._spare: dict[str, np.ndarray] = {}
         self._under_way: dict[str, Future[np.ndarray]] = {}
@@ -40,10 +40,10 @@ class ShardWriter:
             for thread in self._threads.values():
                 thread.shutdown()
 
-    def add(self, texts: Sequence[str], values: Mapping[str, np.ndarray], cut: Collection[int] = ()) -> None:
+    def add(self, texts: Sequence[str], values: Mapping[str, np.ndarray], marks: Mapping[int, int]) -> None:
         """The next rows: unique `texts`, and for every space float32 `[b, l, d]`, which is copied.
 
-        `cut` are the positions of texts that are longer than the model reads.
+        `marks` are as `Space.write` takes them.
         """
         start = 0
         while self.spaces and start < len(texts):
@@ -55,7 +55,7 @@ class ShardWriter:
                     self._gathered[name] = np.empty((len(rows), self.sentences, rows.shape[2]), np.float32)
                 self._gathered[name][:, here : here + end - start] = rows
             self._texts += texts[start:end]
-            self._cut |= {here + i - start for i in range(start, end) if i in cut}
+            self._marks |= {here + i - start: marks[i] for i in range(start, end) if i in marks}
             start = end
             if len(self._texts) == self.sentences or time.perf_counter() - self._since > self.seconds:
                 self._hand_over()
@@ -63,11 +63,11 @@ class ShardWriter:
     def _hand_over(self) -> None:
         """Let every thread write what was gathered, once it has written what it has."""
         self._collect()
-        texts, cut = self._texts, self._cut
-        self._texts, self._cut, self._since = [], set(), time.perf_counter()
+        texts, marks = self._texts, self._marks
+        self._texts, self._marks, self._since = [], {}, time.perf_counter()
         if texts:
             for name, rows in self._gathered.items():
-                self._under_way[name] = self._threads[name].submit(self._write, self.spaces[name], texts, rows, cut)
+                self._under_way[name] = self._threads[name].submit(self._write, self.spaces[name], texts, rows, marks)
             self._gathered, self._spare = self._spare, {}
 
     def _collect(self) -> None:
@@ -78,10 +78,10 @@ class ShardWriter:
         for error in filter(None, errors.values()):
             raise error
 
-    def _write(self, space: Space, texts: list[str], rows: np.ndarray, cut: set[int]) -> np.ndarray:
+    def _write(self, space: Space, texts: list[str], rows: np.ndarray, marks: dict[int, int]) -> np.ndarray:
         """Write one shard of one space; returns its table."""
         try:
-            space.write(texts, rows[:, : len(texts)].transpose(1, 0, 2), cut)
+            space.write(texts, rows[:, : len(texts)].transpose(1, 0, 2), marks)
         except StoreError as error:
             self.refused.append(str(error))
         return rows

@@ -1,7 +1,7 @@
 """The files of one folder of the embedding store: shards of vectors, and the SQLite index of their rows.
 
-A shard is a safetensors file with tensors "0".."L-1" [rows, d], "hash" [rows, 16] and "cut" [rows], 1 where the
-sentence was longer than the model reads. It is named after the checksum of its bytes and carries the hashes of its
+A shard is a safetensors file with tensors "0".."L-1" [rows, d], "hash" [rows, 16] and "cut" [rows], the sum of a
+sentence's marks: `CUT` and `UNKNOWN`. It is named after the checksum of its bytes and carries the hashes of its
 sentences, so it can prove itself intact, and the index can be rebuilt from shards alone. The disk's and SQLite's own
 errors pass through to the caller.
 """
@@ -26,6 +26,7 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save
 
+CUT, UNKNOWN = 1, 2  # marks of a sentence: longer than the model reads; mostly tokens its tokenizer does not know
 INDEX = "index.sqlite"
 FORMAT = 2  # part of every key and index: a new layout starts anew and never misreads an old one
 TEMPORARY_NAME = re.compile(r"[0-9a-f]{32}\.tmp")  # of `write_aside`
@@ -63,17 +64,17 @@ class ShardFolder:
         """Which of the hashes are stored in shards that are intact."""
         return set(self._with_index(lambda index: self._places(index, hashes)))
 
-    def cut(self, hashes: list[bytes]) -> set[bytes]:
-        """Those of the hashes that are of sentences that were cut."""
-        return self._with_index(lambda index: find_cut(index, hashes))
+    def marked(self, hashes: list[bytes], mark: int) -> set[bytes]:
+        """Those of the hashes that are of sentences with this mark."""
+        return self._with_index(lambda index: find_marked(index, hashes, mark))
 
-    def add(self, hashes: list[bytes], layers: list[np.ndarray], cut: list[bool]) -> None:
+    def add(self, hashes: list[bytes], layers: list[np.ndarray], marks: list[int]) -> None:
         """Write one shard of float32 layers [rows, d] for unique hashes, then register it."""
-        checksum, size = save_shard(self.folder, self.owner, hashes, layers, cut)
+        checksum, size = save_shard(self.folder, self.owner, hashes, layers, marks)
 
         def register(index: sqlite3.Connection) -> None:
             with transaction(index):
-                insert(index, checksum, size, hashes, cut)
+                insert(index, checksum, size, hashes, marks)
 
         self._with_index(register)
 
@@ -287,12 +288,12 @@ def let_read(folder: Path) -> None:
 
 
 def save_shard(
-    folder: Path, owner: str, hashes: list[bytes], layers: list[np.ndarray], cut: list[bool]
+    folder: Path, owner: str, hashes: list[bytes], layers: list[np.ndarray], marks: list[int]
 ) -> tuple[bytes, int]:
     """Write float32 layers [rows, d] as a shard of the key `owner`; return its checksum and size in bytes."""
     tensors = {str(layer): values for layer, values in enumerate(layers)}
     tensors["hash"] = np.frombuffer(b"".join(hashes), dtype=np.uint8).reshape(-1, 16)
-    tensors["cut"] = np.array(cut, dtype=np.uint8)
+    tensors["cut"] = np.array(marks, dtype=np.uint8)
     data = save(tensors, metadata={"key": owner})
     checksum = blake2b(data, digest_size=16).digest()
     write_aside(folder / f"{checksum.hex()}.safetensors", data)
@@ -312,12 +313,12 @@ def verify(path: Path) -> bool:
     return intact
 
 
-def read_rows(path: Path, owner: str) -> tuple[list[bytes], list[bool]]:
-    """An intact shard's hashes, and whether each sentence was cut; none if it was copied from another key's folder."""
+def read_rows(path: Path, owner: str) -> tuple[list[bytes], list[int]]:
+    """An intact shard's hashes, and each sentence's marks; none if it was copied from another key's folder."""
     with safe_open(path, framework="numpy") as file:
         if (file.metadata() or {}).get("key") != owner:
             return [], []
-        return [row.tobytes() for row in file.get_tensor("hash")], (file.get_tensor("cut") > 0).tolist()
+        return [row.tobytes() for row in file.get_tensor("hash")], file.get_tensor("cut").tolist()
 
 
 def copy_rows(
@@ -370,17 +371,18 @@ def locate(index: sqlite3.Connection, hashes: Iterable[bytes]) -> dict[bytes, tu
     return places
 
 
-def find_cut(index: sqlite3.Connection, hashes: Iterable[bytes]) -> set[bytes]:
-    """Those of the hashes that the index knows as cut."""
-    return {h for (h,) in index.execute("SELECT hash FROM sentences WHERE cut")}.intersection(hashes)
+def find_marked(index: sqlite3.Connection, hashes: Iterable[bytes], mark: int) -> set[bytes]:
+    """Those of the hashes that the index knows with this mark."""
+    found = index.execute("SELECT hash FROM sentences WHERE cut AND cut & ?", (mark,))
+    return {h for (h,) in found}.intersection(hashes)
 
 
-def insert(index: sqlite3.Connection, checksum: bytes, size: int, hashes: list[bytes], cut: list[bool]) -> None:
+def insert(index: sqlite3.Connection, checksum: bytes, size: int, hashes: list[bytes], marks: list[int]) -> None:
     """Enter a shard; a sentence that has a row keeps it, and a shard that adds none is not entered."""
     if len(locate(index, hashes)) == len(hashes):
         return  # stored meanwhile by others: the file stays an orphan, to be swept
     index.execute("INSERT OR REPLACE INTO shards VALUES (?, ?)", (checksum, size))
-    rows = ((h, checksum, row, one) for row, (h, one) in enumerate(zip(hashes, cut, strict=True)))
+    rows = ((h, checksum, row, one) for row, (h, one) in enumerate(zip(hashes, marks, strict=True)))
     index.executemany("INSERT OR IGNORE INTO sentences VALUES (?, ?, ?, ?)", rows)
 
 
