@@ -75,10 +75,11 @@ chart(
     figure,
     "k-curve",
     lambda: [
-        {"whitening": spec, "k": j, "spearman": score, "explained": share}
+        {"k": j, "spearman": score, "explained": share}
         | {name: part[j - 1] for name, part in curve.subsets.items()}
         | ({"cross_fitted": held_out.spearman[j - 1]} if held_out else {})
         | {name: one.spearman[j - 1] for name, one in controls.items()}
+        | {"whitening": spec}
         for j, score, share in zip(curve.k, curve.spearman, curve.explained, strict=True)
     ],
 )
