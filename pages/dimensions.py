@@ -27,10 +27,9 @@ other = setting.with_(whitening="center" if setting.whitening != "center" else "
 k, spec = setting.k or space.dim, setting.whitening
 curve, rival = (curve_of(space, one, by_subset=one is setting) for one in (setting, other))
 now, raw = scored(space, setting), scored(space, setting.raw)
-others = [(other.whitening, LABELS.unscaled(other.whitening), "dot", rival.spearman)]
 held_out = cross_fitted(space, setting)
-if held_out is not None:
-    others.append((spec, f"{LABELS[spec]}, cross-fitted", "dash", held_out.spearman))
+others = [(other.whitening, LABELS.unscaled(other.whitening), "dot", rival.spearman)]
+others += [(spec, f"{LABELS[spec]}, cross-fitted", "dash", held_out.spearman)] if held_out else []
 of_another = instead(chosen.compared)
 size, kept = 4 * space.n_sentences, variant(spec).columns(now.rank, space.dim)
 headlines(
