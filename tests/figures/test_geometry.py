@@ -172,6 +172,7 @@ def test_labels_stay_within_the_axes_and_off_the_uprights():
         ((290, 390), [], "middle left"),
         ((150, 390), [], "middle right"),
         ((10, 2), [10], None),
+        ((290, 390), [285], None),  # between a label to the left and its point, which it meets on a wider plot
     ]:
         assert label_sides([point], [0], (300, 400), [4], within=ends, ruled=ruled).get(0) == side
 

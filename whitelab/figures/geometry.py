@@ -337,7 +337,7 @@ def _numbered(
     x, y = [floor, *(x for x, _ in points)], [y for _, y in points]
     span = max(x) - min(x), max(y, default=0.0)
     letters = [max(len(str(layer)), 2) for layer in layers]
-    sides = label_sides(points, order, span, letters)
+    sides = label_sides(points, order, span, letters, ruled=[floor])
     return {(rows[i]["whitening"], layers[i]): side for i, side in sides.items()}
 
 

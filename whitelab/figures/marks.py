@@ -203,7 +203,10 @@ def label_sides(
             centre = places[i] + (halves * sizes[i, 0] / 2 + right, up)
             near = (np.abs(places - centre) < sizes[i] / 2 + 5).all(axis=1).any()
             near |= (centre - sizes[i] / 2 < low).any() or (centre + sizes[i] / 2 > high).any()
-            near |= (np.abs(rules - centre[0]) < sizes[i, 0] / 2).any()
+            ends = centre[0] + sizes[i, 0] / 2 * np.array([-1, 1])
+            if halves:  # on a wider plot it lies nearer to its point: all between them is to be free
+                ends = np.sort([places[i, 0] + 3 * halves, centre[0] + halves * sizes[i, 0] / 2])
+            near |= ((rules > ends[0]) & (rules < ends[1])).any()
             if not near and not (np.abs(centres - centre) < (sizes[taken] + sizes[i]) / 2).all(axis=1).any():
                 sides[i], centres = side, np.vstack([centres, centre])
                 taken.append(i)
