@@ -10,18 +10,18 @@ from whitelab import whitening
 from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons.lesson import (
-    FEW,
     Answer,
     Choice,
     Lesson,
     NoAnswer,
     Number,
     Step,
+    check_apart,
+    half,
     setting_on,
     spearman,
     written,
 )
-from whitelab.scoring.fit_scopes import halves
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
 from whitelab.statistics.significance import Difference, bootstrap
@@ -130,12 +130,8 @@ def unseen(space: LayerEmbeddings) -> Unseen:
     if space.n_subsets > 1:
         late, genre = space.subset == space.n_subsets - 1, space.subset_names[-1]
     else:
-        try:
-            late, genre = halves(space), ""
-        except ValueError:
-            raise NoAnswer("its pairs do not fall into two halves without a common sentence") from None
-    if (apart := int(late.sum())) < FEW:
-        raise NoAnswer(f"{apart} pairs set apart are too few: an interval would say nothing of luck below {FEW}")
+        late, genre = half(space), ""
+    check_apart(late)
     theirs, rows = (torch.cat([space.first[pairs], space.second[pairs]]) for pairs in (late, ~late))
     rows = rows[~torch.isin(rows, theirs)]
     if len(rows) < 2:

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.scoring.fit_scopes import halves
 from whitelab.scoring.score import Score, score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry
@@ -300,6 +301,20 @@ def defined(result: Score) -> Real:
     if result.spearman is None:
         raise NoAnswer(result.reason)
     return result.spearman
+
+
+def half(space: LayerEmbeddings) -> Bool[Tensor, "p"]:
+    """Which pairs are in the second half, with no sentence of the first (`fit_scopes.halves`). Raises NoAnswer."""
+    try:
+        return halves(space)
+    except ValueError:
+        raise NoAnswer("its pairs do not fall into two halves without a common sentence") from None
+
+
+def check_apart(pairs: Bool[Tensor, "p"]) -> None:
+    """Raise NoAnswer where the pairs that are set apart are too few for an interval."""
+    if (apart := int(pairs.sum())) < FEW:
+        raise NoAnswer(f"{apart} pairs set apart are too few: an interval would say nothing of luck below {FEW}")
 
 
 def similar(space: LayerEmbeddings) -> Int[Tensor, "m"]:

@@ -144,13 +144,10 @@ def best_score(space: LayerEmbeddings) -> Answer:
         "at no gold score at all; the score reads the order of all pairs, also of those half alike. So neither stands "
         "for it: measure it, as the plane below does for every layer by its colours."
     )
-    numbers = {f"{name}, {part}": value for name, one in found.items() for part, value in _parts(one).items()}
+    parts = (*_LOSSES, "score")
+    numbers = {f"{name}, {part}": getattr(one, part) for name, one in found.items() for part in parts}
     accepted = tuple(name for name, one in found.items() if one.score >= found[best].score - _BEST)
     return Answer(best, words, numbers, accepted=accepted)
-
-
-def _parts(one: Spread) -> dict[str, float]:
-    return {"alignment": one.alignment, "uniformity": one.uniformity, "score": one.score}
 
 
 LESSON = Lesson(

@@ -8,14 +8,24 @@ from torch import Tensor
 
 from whitelab.base.wording import layers_in_words, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.lessons.lesson import FEW, Answer, Choice, Lesson, NoAnswer, Number, Step, setting_on, spearman, written
-from whitelab.scoring.fit_scopes import halves
+from whitelab.lessons.lesson import (
+    Answer,
+    Choice,
+    Lesson,
+    NoAnswer,
+    Number,
+    Step,
+    check_apart,
+    half,
+    setting_on,
+    spearman,
+    written,
+)
 from whitelab.statistics import correlation, geometry
 from whitelab.statistics.significance import bootstrap
 
 _SETTING = "L1+L-1"
 _NEAR = 0.5  # points behind the best score that count as the best too
-_SLOW = "Scoring every average of two layers"
 
 Layers = tuple[int, ...]
 
@@ -129,12 +139,9 @@ class Chosen:
 
 def chosen_on_half(space: LayerEmbeddings) -> tuple[Chosen, Chosen, Bool[Tensor, "p"]]:
     """The average of two and the layer that are best on a half of the pairs, and which pairs are the other half."""
-    try:
-        late = halves(space)
-    except ValueError:
-        raise NoAnswer("its pairs do not fall into two halves without a common sentence") from None
-    if (apart := int(min(late.sum(), (~late).sum()))) < FEW:
-        raise NoAnswer(f"{apart} pairs set apart are too few: an interval would say nothing of luck below {FEW}")
+    late = half(space)
+    for side in (late, ~late):
+        check_apart(side)
     seen, unseen = scores(space, ~late), scores(space, late)
     both = []
     for size in (2, 1):
@@ -192,18 +199,16 @@ LESSON = Lesson(
     "the score of every pair of layers",
     "The last layer is the best one, or the first and the last together.",
     (
-        Step(_ask_count, _count, ahead, slow=_SLOW),
+        Step(_ask_count, _count, ahead),
         Step(
             "Without looking at scores, people take one of these. **Which scores best here, raw?**",
             _ask_which,
             rule_of_thumb,
-            slow=_SLOW,
         ),
         Step(
             _ask_half,
             Choice(tuple(_ENDS.values()), rule="Luck is ruled out where the 95 % interval of the difference has no 0."),
             on_the_other_half,
-            slow=_SLOW,
         ),
     ),
 )
