@@ -18,8 +18,9 @@ learn, teach = st.tabs(
 )
 
 with learn:
-    for lesson in LESSONS.values():
-        with st.container(border=True, key=f"list-{lesson.number}"):
+    columns = [column for _ in range(0, len(LESSONS), 2) for column in st.columns(2)]
+    for column, lesson in zip(columns, LESSONS.values(), strict=False):
+        with column.container(border=True, height="stretch", key=f"list-{lesson.number}"):
             st.markdown(f"**{lesson.number}. {lesson.title}** · {lesson.minutes} minutes · {len(lesson.steps)} steps")
             st.markdown(lesson.question)
             st.caption(f"You {lesson.does}, and see {lesson.sees}.")
