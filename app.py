@@ -7,8 +7,8 @@ from whitelab.datasets import parquet
 from whitelab.ui import live
 from whitelab.ui.results.jobs import turn_page
 from whitelab.ui.sections import lesson_strip
-from whitelab.ui.sidebar import address, workspace
-from whitelab.ui.widgets import look
+from whitelab.ui.sidebar import workspace
+from whitelab.ui.widgets import address, look
 
 parquet.apart = True  # what kills a reader shall not kill the server
 st.set_page_config(page_title="whitelab", page_icon=str(shipped("docs/icon.svg")), layout="wide")

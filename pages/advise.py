@@ -3,10 +3,10 @@
 import streamlit as st
 
 from whitelab.scoring.paired import LEVEL
+from whitelab.ui.frame.page import close_page, open_page
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.sections import advising
 from whitelab.ui.widgets.chart import data_of
-from whitelab.ui.widgets.page import close_page, open_page
 
 chosen, opened = open_page(
     "What should I do with these vectors?",

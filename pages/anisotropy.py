@@ -6,6 +6,8 @@ from whitelab import figures
 from whitelab.base.wording import capitalised, layers_in_words
 from whitelab.figures import heights
 from whitelab.statistics.geometry import METRICS
+from whitelab.ui.frame.page import close_page, open_page
+from whitelab.ui.frame.variants import LABELS, variant_picker
 from whitelab.ui.results.jobs import wait
 from whitelab.ui.results.scores import layer_shapes, shape_of
 from whitelab.ui.results.study import study_job
@@ -21,9 +23,7 @@ from whitelab.ui.sections import (
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
-from whitelab.ui.widgets.page import close_page, open_page
 from whitelab.ui.widgets.tabs import tabs
-from whitelab.ui.widgets.variants import LABELS, variant_picker
 
 BY_OCCURRENCE = [name for name, one in METRICS.items() if not one.unique]  # the others: a tab below
 

@@ -7,13 +7,14 @@ from whitelab.base.wording import plain
 from whitelab.compare import PRESETS, Grid
 from whitelab.scoring.setting import parse_settings
 from whitelab.statistics.correlation import AGGREGATE_LABELS
+from whitelab.ui.frame.page import close_page, need_a_model, open_page
+from whitelab.ui.frame.recipe import data_in_code
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sections import compare_grid, paper_figures, preset_walk
 from whitelab.ui.sections.one_model import OneModel
-from whitelab.ui.sidebar import address, model
+from whitelab.ui.sidebar import model
+from whitelab.ui.widgets import address
 from whitelab.ui.widgets.chart import data_of
-from whitelab.ui.widgets.page import close_page, need_a_model, open_page
-from whitelab.ui.widgets.recipe import data_in_code
 from whitelab.ui.widgets.tabs import tabs
 
 chosen, opened = open_page(

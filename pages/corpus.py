@@ -2,8 +2,8 @@
 
 import streamlit as st
 
+from whitelab.ui.frame.page import close_page, open_page
 from whitelab.ui.sections import corpora
-from whitelab.ui.widgets.page import close_page, open_page
 
 chosen, opened = open_page(
     "How far is my corpus, and is it enough to fit on?",

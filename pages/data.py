@@ -5,12 +5,12 @@ import streamlit as st
 from whitelab.base.wording import plain, quantity, spaced
 from whitelab.datasets import BUNDLED_SETS, DataError, MalformedRows, SentencePairs
 from whitelab.encoding.precomputed import npz_bytes
+from whitelab.ui.frame.page import ask, close_page, open_chosen
 from whitelab.ui.results.kept import kept
 from whitelab.ui.sections import data_views, downloads, uploads
 from whitelab.ui.sidebar import malformed, own_data
 from whitelab.ui.sidebar.opening import chosen_pairs
 from whitelab.ui.widgets.chart import data_of
-from whitelab.ui.widgets.page import ask, close_page, open_chosen
 
 chosen = ask(
     "What data is this, and can I bring my own?",

@@ -5,14 +5,14 @@ import streamlit as st
 from whitelab import figures
 from whitelab.base.wording import amount, spaced
 from whitelab.sweeps.dimensions import KNEE
+from whitelab.ui.frame.page import close_page, open_page
+from whitelab.ui.frame.variants import LABELS, all_numbers, instead, over_k
 from whitelab.ui.results.scores import curve_of, doubt_of, scored
 from whitelab.ui.sections import controls_of_k, every_layer, search_cost
 from whitelab.ui.sections.held_out_curve import cross_fitted, held_out_words
 from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.chart import chart, line_key
 from whitelab.ui.widgets.metric import Metric, headlines, score_metric
-from whitelab.ui.widgets.page import close_page, open_page
-from whitelab.ui.widgets.variants import LABELS, all_numbers, instead, over_k
 from whitelab.whitening import variant
 
 chosen, opened = open_page(

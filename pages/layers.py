@@ -3,11 +3,11 @@
 import streamlit as st
 
 from whitelab.base.wording import layer_names
+from whitelab.ui.frame.page import close_page, open_page
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.scores import doubt_of, number_of, scored
 from whitelab.ui.sections import layer_maps, subset_search
 from whitelab.ui.widgets.metric import Metric, score_metric
-from whitelab.ui.widgets.page import close_page, open_page
-from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import variant
 
 chosen, opened = open_page(

@@ -3,10 +3,10 @@
 import streamlit as st
 
 from whitelab.lessons import LESSONS
+from whitelab.ui.frame.page import open_aside
 from whitelab.ui.sections import teaching
 from whitelab.ui.sections.lesson_strip import link
 from whitelab.ui.sidebar import workspace
-from whitelab.ui.widgets.page import open_aside
 
 open_aside(
     "What is there to learn, and how long does it take?",

@@ -4,12 +4,12 @@ import streamlit as st
 
 from whitelab.base.wording import plain, quantity
 from whitelab.statistics.geometry import METRICS
+from whitelab.ui.frame.page import close_page, open_page
+from whitelab.ui.frame.variants import LABELS, under
 from whitelab.ui.results.scores import doubt_of, number_of, scored, shape_of
 from whitelab.ui.sections import explanation, layer_gains, space_views
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.widgets.metric import Metric, headlines, number, score_metric
-from whitelab.ui.widgets.page import close_page, open_page
-from whitelab.ui.widgets.variants import LABELS, under
 from whitelab.whitening import variant, whitens
 
 here = workspace.current()

@@ -5,12 +5,12 @@ import streamlit as st
 from whitelab.base.wording import layers_in_words, plain, quantity
 from whitelab.datasets import DEMO
 from whitelab.figures import heights
+from whitelab.ui.frame.page import close_page, need_a_model, open_page
+from whitelab.ui.frame.recipe import pooling
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import named
 from whitelab.ui.sections import labelled_texts, probing
 from whitelab.ui.widgets.chart import data_of
-from whitelab.ui.widgets.page import close_page, need_a_model, open_page
-from whitelab.ui.widgets.recipe import pooling
 
 chosen, opened = open_page(
     "Does whitening help beyond STS?",

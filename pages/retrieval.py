@@ -6,13 +6,13 @@ from whitelab.base.wording import layers_in_words, plain, quantity, spaced
 from whitelab.figures import heights
 from whitelab.retrieval.metrics import METRICS
 from whitelab.retrieval.relevance import retrieval_curve
+from whitelab.ui.frame.page import close_page, need_a_model, open_page
+from whitelab.ui.frame.recipe import pooling
+from whitelab.ui.frame.variants import instead, over_k
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import named, study_job
 from whitelab.ui.sections import bits, rankings, retrieval_sets, search_meaning, take_away
 from whitelab.ui.widgets.chart import data_of
-from whitelab.ui.widgets.page import close_page, need_a_model, open_page
-from whitelab.ui.widgets.recipe import pooling
-from whitelab.ui.widgets.variants import instead, over_k
 from whitelab.whitening import variant
 
 chosen, opened = open_page(

@@ -6,11 +6,11 @@ from whitelab.base.wording import plain
 from whitelab.encoding.names import ModelError
 from whitelab.training import objectives, runs
 from whitelab.training.objectives import OBJECTIVES
+from whitelab.ui.frame.page import DEMO_NOTE, open_aside
+from whitelab.ui.frame.recipe import recipe
 from whitelab.ui.results import long_runs
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.training import background, before_after, board, form, request
-from whitelab.ui.widgets.page import DEMO_NOTE, open_aside
-from whitelab.ui.widgets.recipe import recipe
 
 open_aside(
     "What does training do to the space?",

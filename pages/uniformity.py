@@ -4,12 +4,12 @@ import streamlit as st
 
 from whitelab.base.wording import capitalised, layers_in_words
 from whitelab.statistics import geometry
+from whitelab.ui.frame.page import close_page, open_page
+from whitelab.ui.frame.variants import LABELS, variant_picker
 from whitelab.ui.results.scores import losses_of
 from whitelab.ui.sections import spread_plane
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
-from whitelab.ui.widgets.page import close_page, open_page
-from whitelab.ui.widgets.variants import LABELS, variant_picker
 
 chosen, opened = open_page(
     "Are similar sentences close, and all sentences spread out?",

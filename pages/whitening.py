@@ -4,12 +4,12 @@ import streamlit as st
 
 from whitelab.base.wording import capitalised, plain, ratio, spaced
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
+from whitelab.ui.frame.page import close_page, fitted_on, open_page
+from whitelab.ui.frame.variants import LABELS, baseline_picker, variant_picker
 from whitelab.ui.results.scores import curve_of
 from whitelab.ui.sections import bits, explanation, fit_size_curve, stages, standings, take_away
 from whitelab.ui.widgets import verdict
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
-from whitelab.ui.widgets.page import close_page, fitted_on, open_page
-from whitelab.ui.widgets.variants import LABELS, baseline_picker, variant_picker
 from whitelab.whitening import variant
 
 chosen, opened = open_page(

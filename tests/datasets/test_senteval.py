@@ -6,7 +6,7 @@ import pytest
 from pair_files import HEADER, SICK_HEAD, reasons, write
 
 from whitelab.datasets import DataError, MalformedRows, discover, load
-from whitelab.ui.sidebar.workspace import file_stamp
+from whitelab.ui.results.files import file_stamp
 
 
 def benchmark_rows(split: str, count: int = 2) -> str:

@@ -76,7 +76,8 @@ def test_a_choice_that_other_data_lack_is_gone_from_the_address_too(key, first, 
     def page():
         import streamlit as st
 
-        from whitelab.ui.sidebar import address, data
+        from whitelab.ui.sidebar import data
+        from whitelab.ui.widgets import address
 
         with address.of("overview", st.container()):
             data.choose()
@@ -115,7 +116,8 @@ def test_a_name_pasted_over_a_part_of_it_stays_whole(key, before, typed, taken, 
     def page():
         import streamlit as st
 
-        from whitelab.ui.sidebar import address, data, model
+        from whitelab.ui.sidebar import data, model
+        from whitelab.ui.widgets import address
 
         with address.of("overview", st.container()):
             data.choose(), model.choose()
@@ -138,7 +140,7 @@ def test_what_a_link_spelt_otherwise_outlives_a_knob_that_is_drawn_later_until_i
     def page():
         import streamlit as st
 
-        from whitelab.ui.sidebar import address
+        from whitelab.ui.widgets import address
         from whitelab.whitening import WHITENERS
 
         def shown(name):
@@ -218,12 +220,12 @@ def test_all_directions_of_one_model_are_all_of_the_next_and_fewer_stay_as_many(
     def page(dims, k):
         import streamlit as st
 
-        from whitelab.ui import live
+        from whitelab.ui.sidebar.workspace import choose_k
 
         if k:
             st.session_state["k"] = k
         for dim in dims:
-            live.choose_k("pca", dim)
+            choose_k("pca", dim)
             st.write(st.session_state["k"])
 
     for dims, k, found in (((768, 384, 768), None, [768, 384, 768]), ((768, 384, 768), 100, [100, 100, 100])):
@@ -237,7 +239,7 @@ def test_what_a_page_puts_into_the_address_leaves_k_there():
     def page():
         import streamlit as st
 
-        from whitelab.ui.sidebar import address
+        from whitelab.ui.widgets import address
 
         with address.of("training", st.container()):
             address.keep("k", 5, 10)

@@ -239,7 +239,7 @@ def test_a_corpus_of_another_layer_than_the_bars_says_which_it_holds(small, fold
     wrong = {"fit": f"corpus:{folder}", "layers": "2", "embedded": str(folder)}
     for page in ("whitening", "corpus"):
         at = until(start(page, **small | wrong))
-        assert failed(at, "holds model, layer 1, mean pooling, float32, at most 128 tokens. Until that is chosen")
+        assert failed(at, "holds model, layer 1, mean pooling, float32, at most 128 tokens. Meanwhile")
         assert "the task's 120 sentence occurrences" in protocol(at)
 
 

@@ -13,8 +13,8 @@ import whitelab
 from whitelab import embed
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.scoring.fit_text import fit_rows
+from whitelab.ui.frame.page_zip import page_zip
 from whitelab.ui.widgets.chart import Shown
-from whitelab.ui.widgets.page_zip import page_zip
 
 
 def test_the_zip_has_the_score_its_protocol_the_figures_and_their_data(tmp_path, monkeypatch):
@@ -37,7 +37,7 @@ def test_the_zip_has_the_score_its_protocol_the_figures_and_their_data(tmp_path,
         pictured.update(given)
         return dict.fromkeys(given, b"<svg/>")
 
-    monkeypatch.setattr("whitelab.ui.widgets.page_zip.svgs", svgs)
+    monkeypatch.setattr("whitelab.ui.frame.page_zip.svgs", svgs)
     with ZipFile(io.BytesIO(page_zip("layers", score, figures, "print(1)\n", "Keep them raw."))) as packed:
         texts = {name: packed.read(name).decode() for name in packed.namelist()}
     record = json.loads(texts["score.json"])

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import plotly.graph_objects as go
 import pytest
 
-from whitelab.ui.widgets import svg
+from whitelab.ui.frame import svg
 
 FIGURES = {"curve": go.Figure(go.Scatter(x=[1, 2], y=[3, 4])), "map": go.Figure()}
 

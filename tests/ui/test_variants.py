@@ -3,7 +3,7 @@
 import pytest
 
 from whitelab.scoring.setting import Setting
-from whitelab.ui.widgets.variants import instead, over_k
+from whitelab.ui.frame.variants import instead, over_k
 from whitelab.whitening import WHITENERS, variant
 
 

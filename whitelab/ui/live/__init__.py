@@ -5,7 +5,6 @@ scores of every k. So the first number never waits for the curve, and from then 
 does the same for one layer more or less and for another variant.
 """
 
-import math
 from functools import partial
 from pathlib import Path
 from weakref import ref
@@ -19,12 +18,11 @@ from whitelab.scoring.setting import Setting
 from whitelab.ui.live import ahead
 from whitelab.ui.results.scores import curve_of
 from whitelab.ui.results.shelf import shelf
-from whitelab.ui.sidebar import address
+from whitelab.ui.sidebar.workspace import K
 from whitelab.ui.widgets.component import component
 from whitelab.ui.widgets.metric import in_doubt
 from whitelab.whitening import variant
 
-K, OF = "k", "k-of"  # session_state: how many directions are kept, and of how many
 PLACES = ("live-bar", "live-strip")  # keys of the two components
 
 # Pairs times dimensions up to which the whole curve is computed ahead of the hand: about a second.
@@ -37,17 +35,6 @@ _card, _strip = (component(_ASSETS, name, "live", isolate_styles=False) for name
 _curve = st.components.v2.component(
     "whitelab.curve", html="<span></span>", js=(_ASSETS / "curve.js").read_text("utf-8")
 )
-
-
-def choose_k(whitening: str, dim: int) -> int | None:
-    """How many eigen-directions are kept; None where all are, or where the variant has no k."""
-    state = st.session_state
-    k = address.kept(K, dim, lambda text: max(1, int(text)))
-    every = K in state and k >= state.get(OF, math.inf)  # all directions of another model are all of this one's
-    k = dim if every else min(k, dim)
-    state[OF] = dim
-    address.keep(K, k, dim)
-    return k if variant(whitening).takes_k and k < dim else None
 
 
 def draw(

@@ -28,6 +28,8 @@ from whitelab.retrieval.compression import Code
 from whitelab.scoring.calibration import gold_middle
 from whitelab.scoring.paired import settled
 from whitelab.scoring.setting import Setting
+from whitelab.ui.frame.recipe import pooling
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.shelf import shelved
 from whitelab.ui.results.study import study_job
 from whitelab.ui.results.worker import Job
@@ -38,8 +40,6 @@ from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.chart import chart, rounded_table
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, headlines, number
-from whitelab.ui.widgets.recipe import pooling
-from whitelab.ui.widgets.variants import LABELS
 from whitelab.ui.widgets.verdict import interval
 from whitelab.whitening import canonical
 

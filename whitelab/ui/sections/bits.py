@@ -13,12 +13,12 @@ from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.retrieval.frontier import CodedScore, Frontier, frontier
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
 from whitelab.scoring.setting import Setting
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import follow, redraw
 from whitelab.ui.results.study import study_job
 from whitelab.ui.widgets import asking, verdict
 from whitelab.ui.widgets.chart import chart, clicked
 from whitelab.ui.widgets.metric import Metric, headlines, number
-from whitelab.ui.widgets.variants import LABELS
 
 OF = "bits"  # what is asked for
 CHOSEN = "bits-chosen"  # session_state: the point clicked

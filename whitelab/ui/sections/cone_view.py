@@ -5,12 +5,12 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.scoring.setting import Setting
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.scores import cones, shape_of
 from whitelab.ui.results.study import study
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import number
-from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import of_rows
 
 DRAWN = 1500  # sentences of a picture

@@ -19,8 +19,8 @@ from whitelab.ui.results.jobs import REDRAW, redraw
 from whitelab.ui.results.worker import Job
 from whitelab.ui.sections import corpus_begin
 from whitelab.ui.sidebar import workspace
-from whitelab.ui.sidebar.address import bound
 from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.widgets.address import bound
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines
 

@@ -25,8 +25,8 @@ from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.jobs import redraw
 from whitelab.ui.results.kept import kept
 from whitelab.ui.results.worker import Job
-from whitelab.ui.sidebar.address import bound
 from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.widgets.address import bound
 
 # Arguments of `embed_corpus` whose option has another name, and those that are usual and not said.
 _OPTIONS = {"source": "text", "chunk_texts": "chunk"}

@@ -12,12 +12,12 @@ from whitelab.figures import heights
 from whitelab.scoring.calibration import MOST_ALIKE, Calibration, calibrate
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.random_cosines import FLOOR, TOP
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study_each
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, headlines, number
-from whitelab.ui.widgets.variants import LABELS
 
 RATES = (0.01, 0.05, 0.1)
 GRID = np.linspace(-1, 1, 401)

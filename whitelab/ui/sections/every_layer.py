@@ -10,13 +10,13 @@ from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.dimensions import KCurve
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.kept import kept
 from whitelab.ui.results.scores import layer_curves, shared
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.chart import chart, clicked, rounded_table
-from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import variant
 
 

@@ -12,11 +12,11 @@ from whitelab.scoring.setting import Setting
 from whitelab.statistics.correlation import at_once
 from whitelab.statistics.geometry import CONE
 from whitelab.statistics.significance import williams
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.scores import curve_of, number_of, shape_of
 from whitelab.ui.results.study import study
 from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.metric import number
-from whitelab.ui.widgets.variants import LABELS
 from whitelab.ui.widgets.verdict import p_value
 from whitelab.whitening import variant, whitens
 

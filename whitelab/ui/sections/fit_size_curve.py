@@ -10,12 +10,12 @@ from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.fit_size import FitSize, fit_sizes, with_shrunk
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.scores import number_of
 from whitelab.ui.results.study import study_job
 from whitelab.ui.widgets import asking
 from whitelab.ui.widgets.chart import chart
-from whitelab.ui.widgets.variants import LABELS
 
 OF = "fit-size"  # what is asked for
 

@@ -13,6 +13,7 @@ from whitelab.scoring.paired import doubt
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_gains import LayerGain
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.kept import kept
 from whitelab.ui.results.scores import layer_gains, number_of
@@ -20,7 +21,6 @@ from whitelab.ui.results.study import study_job
 from whitelab.ui.sections.explanation import CONE, SMALL
 from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.chart import chart, clicked
-from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import whitens
 
 # What the change of a layer's score is; the last two as in `scoring.paired.VERDICTS`.

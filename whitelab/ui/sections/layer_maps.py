@@ -9,6 +9,7 @@ from whitelab.scoring.fit_scopes import is_starved
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.dimensions import pair_curves, pairs_at
 from whitelab.sweeps.layer_pairs import LayerPairs, highest, layer_pairs
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import follow, known
 from whitelab.ui.results.scores import shared
 from whitelab.ui.results.study import named, study_job
@@ -16,7 +17,6 @@ from whitelab.ui.results.worker import Job
 from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.chart import chart, clicked
 from whitelab.ui.widgets.choice import choice
-from whitelab.ui.widgets.variants import LABELS
 
 
 def draw(space: LayerEmbeddings, setting: Setting) -> list[LayerPairs | None]:

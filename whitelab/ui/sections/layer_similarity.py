@@ -9,13 +9,13 @@ from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_measures import layer_similarity
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import wait
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sidebar import model, workspace
 from whitelab.ui.sidebar.opening import Opened, beside
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.chart import chart
-from whitelab.ui.widgets.variants import LABELS
 
 _ITSELF = "itself"
 

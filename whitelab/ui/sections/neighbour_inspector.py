@@ -14,13 +14,13 @@ from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.geometry import REMEDIES, TOP
 from whitelab.sweeps.layer_measures import Neighbourhood, hub_remedies, nearest_to, neighbourhood
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import wait
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.widgets.chart import rounded_table
 from whitelab.ui.widgets.metric import number
-from whitelab.ui.widgets.variants import LABELS
 
 _TYPED, _PLACE = "inspect", "inspected"
 _MATCHES = 5

@@ -22,6 +22,7 @@ from whitelab.sweeps import layer_subsets
 from whitelab.sweeps.dimensions import KCurve
 from whitelab.sweeps.layer_pairs import LayerPairs, highest
 from whitelab.sweeps.layer_subsets import SubsetSearch
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sections.preset_walk import say_what_lacks
@@ -29,7 +30,6 @@ from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets import asking
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.choice import choice
-from whitelab.ui.widgets.variants import LABELS
 
 _ABSENT = "losses-download"  # what is asked for: models that are not here yet
 SUBSETS = PRESETS["whiteningbert"].applied(Setting())  # its own layers do not count

@@ -13,10 +13,10 @@ from whitelab.retrieval.embedded import FITS, RetrievalSpace, for_documents
 from whitelab.scoring.calibration import calibrate, tells_apart
 from whitelab.scoring.fit_scopes import Fitted, fit_scope
 from whitelab.scoring.setting import FIT_SCOPES, TOKENS, Setting
+from whitelab.ui.frame.recipe import fitting, loading, opening, pooling
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import study
 from whitelab.ui.sidebar.workspace import Workspace
-from whitelab.ui.widgets.recipe import fitting, loading, opening, pooling
 from whitelab.whitening import Map, export, of_rows
 
 SCIKIT = "scikit-learn"  # no file, but the lines that make the same map

@@ -29,8 +29,8 @@ from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study_job
-from whitelab.ui.sidebar import address
 from whitelab.ui.sidebar.model import shared_encoder
+from whitelab.ui.widgets import address
 from whitelab.ui.widgets.chart import chart, rounded_table
 from whitelab.ui.widgets.choice import choice
 

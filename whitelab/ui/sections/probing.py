@@ -17,6 +17,8 @@ from whitelab.probe.classifiers import METRICS, mcnemar
 from whitelab.scoring.paired import LEVEL
 from whitelab.scoring.setting import Setting, parse_settings
 from whitelab.store.embedding_store import Store
+from whitelab.ui.frame.fitted_on import fitted_on
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.shelf import shelved
 from whitelab.ui.results.study import study_each
@@ -26,9 +28,7 @@ from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.chart import chart, csv_button, rounded_table
 from whitelab.ui.widgets.choice import choice
-from whitelab.ui.widgets.fitted_on import fitted_on
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
-from whitelab.ui.widgets.variants import LABELS
 from whitelab.ui.widgets.verdict import bare, interval, p_value
 from whitelab.whitening import too_few
 

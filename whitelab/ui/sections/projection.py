@@ -7,12 +7,12 @@ from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.projection import METHODS, UMAP_ROWS
 from whitelab.sweeps.layer_profiles import projected
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import wait
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.choice import choice
-from whitelab.ui.widgets.variants import LABELS
 
 
 def draw(opened: Opened, compared: Setting) -> None:

@@ -19,18 +19,18 @@ from whitelab.scoring.paired import RESAMPLES, VERDICTS
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import few_note
 from whitelab.store.embedding_store import Store
+from whitelab.ui.frame.fitted_on import fitted_on
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.shelf import shelf, shelved
 from whitelab.ui.results.study import study, study_each
 from whitelab.ui.results.worker import Job
 from whitelab.ui.sections import retrieval_sets
-from whitelab.ui.sidebar import address, own_data
+from whitelab.ui.sidebar import own_data
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
-from whitelab.ui.widgets import verdict
+from whitelab.ui.widgets import address, verdict
 from whitelab.ui.widgets.chart import chart
-from whitelab.ui.widgets.fitted_on import fitted_on
 from whitelab.ui.widgets.metric import Metric, headlines
-from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import too_few
 
 EXAMPLE = "Passages, queries and judgements written for this project, not a published benchmark."

@@ -12,8 +12,8 @@ from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.kept import kept
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import malformed
-from whitelab.ui.sidebar.address import among
 from whitelab.ui.sidebar.own_data import UPLOADED
+from whitelab.ui.widgets.address import among
 from whitelab.ui.widgets.typed import typed_choice
 from whitelab.ui.widgets.uploader import brought, uploader
 

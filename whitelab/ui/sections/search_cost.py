@@ -8,11 +8,11 @@ from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
 from whitelab.retrieval.search_cost import MAX_BYTES, SearchCosts, SearchPlan, bytes_needed, default_ks, search_costs
 from whitelab.scoring.setting import Setting
+from whitelab.ui.frame.variants import all_numbers
 from whitelab.ui.results.jobs import forget_finished, wait
 from whitelab.ui.results.study import name_of, study_job
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.choice import choice
-from whitelab.ui.widgets.variants import all_numbers
 
 CORPORA, TOP = (10_000, 100_000, 500_000), 10
 ROOM = heights.room(heights.TALL) + 150  # of the result with its words, kept free while it is measured

@@ -10,11 +10,11 @@ from whitelab.retrieval.calibration import SearchCalibration, calibrate_search
 from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.random_cosines import FLOOR, TOP
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study_each
 from whitelab.ui.sections.cosine_meaning import percentiles, placed, rate_picker, threshold
 from whitelab.ui.widgets.metric import Metric, headlines, number
-from whitelab.ui.widgets.variants import LABELS
 
 RATES = (0.001, 0.01, 0.05)
 

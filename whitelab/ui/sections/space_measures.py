@@ -11,12 +11,12 @@ from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.geometry import METRICS
 from whitelab.sweeps.layer_measures import Measures, layer_measures, norm_correlations
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import wait
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.widgets.chart import chart, csv_button
 from whitelab.ui.widgets.metric import number
-from whitelab.ui.widgets.variants import LABELS
 
 UNIQUE = {name: metric for name, metric in METRICS.items() if metric.unique}
 _COLUMNS = 3

@@ -10,10 +10,10 @@ from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_profiles import cosine_sample
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.scores import shape_of
 from whitelab.ui.results.study import study
 from whitelab.ui.widgets.chart import chart
-from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import variant
 
 

@@ -11,11 +11,11 @@ from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry
 from whitelab.sweeps.layer_profiles import Losses
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.scores import layer_losses, losses_of
 from whitelab.ui.results.study import named, study_job
 from whitelab.ui.widgets.chart import chart
-from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import agreements, variant
 
 

@@ -14,6 +14,7 @@ from whitelab.scoring.score import Score
 from whitelab.statistics.correlation import is_constant
 from whitelab.statistics.significance import Move
 from whitelab.sweeps.layer_profiles import CovarianceImage, covariance_image
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.kept import kept
 from whitelab.ui.results.scores import moves
 from whitelab.ui.results.study import study
@@ -23,7 +24,6 @@ from whitelab.ui.widgets.chart import chart, csv_button, rounded_table
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import number
 from whitelab.ui.widgets.tabs import tabs
-from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import whitens
 
 SHOWN_PAIRS = 2000  # dots of a scatter

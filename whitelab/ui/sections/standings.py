@@ -13,11 +13,11 @@ from whitelab.base.wording import best_as_printed, quantity, ratio, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.paired import LEVEL, RESAMPLES, VERDICTS, Standing
 from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, Setting
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.scores import scored, standing
 from whitelab.ui.results.study import study
 from whitelab.ui.widgets import verdict
 from whitelab.ui.widgets.chart import chart, rounded_table
-from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import agreements
 
 

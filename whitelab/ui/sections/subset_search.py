@@ -9,14 +9,14 @@ from whitelab.base.wording import capitalised, layer_names, spaced
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_subsets import LayerSubset, SubsetSearch, stream
+from whitelab.ui.frame.recipe import pooling
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import follow, known, wait
 from whitelab.ui.results.study import named, study_job
 from whitelab.ui.sidebar.opening import Opened, every_task
 from whitelab.ui.sidebar.workspace import Workspace, take
 from whitelab.ui.widgets.chart import chart, clicked, rounded_table
 from whitelab.ui.widgets.choice import choice
-from whitelab.ui.widgets.recipe import pooling
-from whitelab.ui.widgets.variants import LABELS
 
 ROWS = 20  # subsets in the ranking
 # Of a search's pictures and their button, kept free while there are none.

@@ -19,13 +19,13 @@ from whitelab.encoding.pooling import UNIT
 from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Setting
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import claim, jobs, wait
 from whitelab.ui.results.scores import number_of, scored
 from whitelab.ui.sections.parcel import SCIKIT, Parcel, SearchParcel, lines
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.choice import choice
-from whitelab.ui.widgets.variants import LABELS
 from whitelab.whitening import Map, RowMap, affine, export, of_rows, starved_remedy
 from whitelab.whitening.export import check_graph_pooling, to_onnx
 

@@ -11,9 +11,9 @@ from whitelab.lessons import LESSONS, Cloud, Lesson, NoAnswer, answered, asked
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import study
 from whitelab.ui.sections.lesson_strip import link, open_answered
-from whitelab.ui.sidebar.address import told
 from whitelab.ui.sidebar.opening import Opened, chosen_pairs, task_name
 from whitelab.ui.sidebar.workspace import Workspace, moved_by_put
+from whitelab.ui.widgets.address import told
 from whitelab.whitening import starved, too_few
 
 

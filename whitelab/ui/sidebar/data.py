@@ -10,8 +10,8 @@ from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, TaskInfo
 from whitelab.datasets.in_memory import PREFIX
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sidebar import malformed, own_data
-from whitelab.ui.sidebar.address import among, bound
 from whitelab.ui.sidebar.own_data import UPLOADED
+from whitelab.ui.widgets.address import among, bound
 from whitelab.ui.widgets.typed import typed_choice
 
 REFUSED = "refused"  # session_state: why the model or the data of this run cannot be had

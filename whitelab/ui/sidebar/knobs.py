@@ -7,7 +7,7 @@ from dataclasses import replace
 import streamlit as st
 
 from whitelab.base.parameters import Parameter, Spec
-from whitelab.ui.sidebar.address import bound
+from whitelab.ui.widgets.address import bound
 
 
 def spec(

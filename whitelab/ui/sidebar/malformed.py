@@ -7,7 +7,7 @@ import streamlit as st
 from whitelab.base.wording import quantity, spaced
 from whitelab.datasets import MalformedRows, Problem
 from whitelab.figures import heights
-from whitelab.ui.sidebar.address import bound
+from whitelab.ui.widgets.address import bound
 
 BAR = "malformed"  # session_state: the data of the bar that has such rows
 LABELLED = "labelled-malformed"  # the same of labelled texts

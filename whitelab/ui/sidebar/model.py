@@ -21,8 +21,8 @@ from whitelab.encoding.later import encoder_for_store
 from whitelab.encoding.names import BUNDLED, BUNDLED_NAME, ModelError, ModelName, allowed
 from whitelab.ui.results.jobs import FIRST_SECONDS, forget_finished, jobs, wait
 from whitelab.ui.results.study import remembered
-from whitelab.ui.sidebar.address import bound
 from whitelab.ui.sidebar.data import REFUSED, Chosen
+from whitelab.ui.widgets.address import bound
 from whitelab.ui.widgets.typed import exists, typed_choice
 
 CONTROLS = (f"{BUNDLED}:3", f"random:{BUNDLED}", f"static:{BUNDLED}", f"sif:{BUNDLED}", f"output:{BUNDLED}")

@@ -3,41 +3,33 @@
 Drawn by app.py before the page, so that its widgets live on every page. Choices come from the registries.
 """
 
+import math
 import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 import streamlit as st
 
-from whitelab import datasets
-from whitelab.base import upload_limits
 from whitelab.base.devices import choose_device, device_name, dtypes_for
-from whitelab.base.wording import plain, quantity
-from whitelab.corpus.fitting import CORPUS
-from whitelab.corpus.manifest import MANIFEST, Manifest, finished
-from whitelab.datasets import DataError, Upload
-from whitelab.datasets.layouts import MEMORY, file_at
-from whitelab.encoding.embeddings import held_in_words, layers_held
+from whitelab.base.wording import plain
+from whitelab.datasets.layouts import MEMORY
 from whitelab.encoding.encoders import Encoder
-from whitelab.encoding.names import WORD_TABLES, ModelName, shown_name
 from whitelab.encoding.pooling import GIVEN, POOLING_LABELS, UNIT
-from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, TOKENS, Setting
+from whitelab.scoring.setting import Setting
 from whitelab.statistics.correlation import AGGREGATE_LABELS
-from whitelab.ui import live
-from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.jobs import redraw
-from whitelab.ui.sidebar import address, data, knobs, model, own_data
-from whitelab.ui.sidebar.address import among, bound
+from whitelab.ui.sidebar import data, fit_scope, knobs, model, own_data
 from whitelab.ui.sidebar.data import Chosen
 from whitelab.ui.sidebar.model import Picked
-from whitelab.ui.sidebar.own_data import UPLOADED, OwnData
-from whitelab.ui.widgets import look
+from whitelab.ui.sidebar.own_data import OwnData
+from whitelab.ui.widgets import address, look
+from whitelab.ui.widgets.address import among, bound
 from whitelab.ui.widgets.choice import choice
-from whitelab.ui.widgets.typed import typed_choice
-from whitelab.whitening import WHITENERS, canonical, parse
+from whitelab.whitening import WHITENERS, canonical, parse, variant
 
 SLOT = "workspace"  # session_state: the Workspace of this run
 WORKSPACE = "workspace"  # of other data: the choice of fitting on the sentences of the bar's task
+K, OF = "k", "k-of"  # session_state: how many directions are kept, and of how many
 LIVE = "live-score"  # session_state: the sidebar's place for the live score
 WHOLE = 10**6  # k of all dimensions: the bar cuts it to d
 LAYERS = "layers-next"  # session_state: the layers to choose; a knob that waits for its model forgets what it is told
@@ -148,7 +140,7 @@ def take(layers: Iterable[int] | None = None, k: int | None = None) -> None:
     if layers:
         st.session_state[LAYERS] = layers
     if k:
-        st.session_state["k"] = k
+        st.session_state[K] = k
     if layers or k:
         redraw()
 
@@ -173,8 +165,8 @@ def _workspace(picked: Picked, chosen: Chosen, own: OwnData | None) -> Workspace
     layers = _layers(picked, given)
     pooling = GIVEN if given else _pooling(picked)
     whitening = _whitening(picked.dim)
-    fit, fit_key = _fit(picked, chosen, own, layers, pooling, disabled=whitening == "none")
-    k = live.choose_k(whitening, picked.dim)
+    fit, fit_key = fit_scope.choose(picked, chosen, own, layers, pooling, disabled=whitening == "none")
+    k = choose_k(whitening, picked.dim)
     setting = Setting(layers, whitening, k, pooling, fit, _aggregate())
     dtype = own.vectors.dtype if given else _dtype()
     return Workspace(picked, chosen, setting, dtype, fit_key, own)
@@ -230,7 +222,7 @@ def _exchange(kind: str, **start) -> None:
         for name, value in start.items():
             state[f"{name}-{before}"] = state.get(name)
             state[name] = state.get(f"{name}-{kind}") or value
-        state.pop(live.OF, None)
+        state.pop(OF, None)
     state["knobs-of"] = kind
 
 
@@ -276,6 +268,20 @@ def _whitening(dim: int) -> str:
     return knobs.spec(name or "pca", WHITENERS[name or "pca"].parameters, canonical, dim)
 
 
+def choose_k(whitening: str, dim: int) -> int | None:
+    """How many eigen-directions are kept; None where all are, or where the variant has no k.
+
+    The knob itself is drawn with the live score, above it.
+    """
+    state = st.session_state
+    k = address.kept(K, dim, lambda text: max(1, int(text)))
+    every = K in state and k >= state.get(OF, math.inf)  # all directions of another model are all of this one's
+    k = dim if every else min(k, dim)
+    state[OF] = dim
+    address.keep(K, k, dim)
+    return k if variant(whitening).takes_k and k < dim else None
+
+
 def _aggregate() -> str:
     words = "; ".join(AGGREGATE_LABELS.values())
     return choice("Aggregate over subsets", AGGREGATE_LABELS, **bound("aggregate", "all"), help=words)
@@ -289,115 +295,3 @@ def _dtype() -> str:
         **bound("dtype", "float32"),
         help="bfloat16 is faster on processors that have it and moves scores by a few hundredths.",
     )
-
-
-# --------------------------------------------------------------------------------------------------- fit scope
-
-
-def _fit(
-    picked: Picked, chosen: Chosen, own: OwnData | None, layers: tuple[int, ...], pooling: str, disabled: bool
-) -> tuple[str, str]:
-    """What the map is fitted on: the name for the setting, and a key that changes with the content."""
-    given = own is not None and own.vectors is not None
-    if given and st.session_state.get("fit") not in (None, *OWN_SENTENCES):
-        st.session_state["fit"] = "task"  # there is no model to embed other text
-
-    def shown(name: str) -> str:
-        return (FIT_SCOPES | {UPLOADED: "Uploaded text file"}).get(name, name)
-
-    with address.spelt("fit", FIT_SCOPES, shown):
-        fit = typed_choice(
-            "Fitted on",
-            list(OWN_SENTENCES) if given else [*FIT_SCOPES, UPLOADED],
-            **bound("fit", "task", shown),
-            new=not given,
-            disabled=disabled,
-            format_func=shown,
-            help="WhiteningBERT fits on the task's own sentences, BERT-whitening also on all splits or on other text. "
-            "Cross-fitting scores each half of the pairs with a map fitted on the other half. Words by frequency are "
-            "Zipfian whitening (Yokoi et al. 2024), for static: and sif: models. Type a path for other "
-            "text: a .txt with one sentence a line, a file or folder of pairs, or corpus: and the folder of an "
-            "embedded corpus (the page Corpus shows how).",
-        )
-    if disabled or fit is None or (given and fit not in OWN_SENTENCES):
-        return "task", "task"
-    if fit in OWN_SENTENCES:
-        return fit, fit
-    if fit == TOKENS:
-        if ModelName.parse(picked.name).kind not in WORD_TABLES:
-            st.error("Words are for static: and sif: models. Until one is chosen, the map is fitted on the sentences.")
-            return "task", "task"
-        if pooling.startswith(UNIT):
-            st.error(
-                "Vectors of length 1 are no means of words. Until that is off, the map is fitted on the sentences."
-            )
-            return "task", "task"
-        return fit, fit
-    if fit == UPLOADED:
-        return _uploaded_text()
-    try:
-        if fit == "splits":
-            return fit, _splits_key(chosen, own)
-        if fit.startswith(CORPUS):
-            folder, manifest = finished(fit.removeprefix(CORPUS))
-            if not _goes_with(manifest, picked, layers, pooling):
-                st.error(f"{_held(manifest, picked)} the map is fitted on the task's sentences.")
-                return "task", "task"
-            return fit, f"{fit}/{file_stamp([folder / MANIFEST])}"
-        path = file_at(fit)
-        files = [file for info in datasets.discover(fit) for file in info.files] if path is None else [path]
-        return fit, f"{fit}/{file_stamp(files)}"
-    except DataError as error:
-        st.error(f"{plain(str(error))}. Until it is mended, the map is fitted on the task's sentences.")
-        return "task", "task"
-
-
-def _goes_with(corpus: Manifest, picked: Picked, layers: tuple[int, ...], pooling: str) -> bool:
-    """Whether a corpus was embedded as the bar's sentences are."""
-    known, name = {corpus.model, ModelName.parse(corpus.loaded).anywhere}, picked.name
-    same = not known.isdisjoint({name, ModelName.parse(name).anywhere})
-    made = st.session_state.get("dtype") or "float32", picked.max_length, pooling
-    same = same and made == (corpus.compute, corpus.max_length, corpus.recipe.pooling)
-    return same and layers_held(layers, corpus.recipe.layers, corpus.recipe.apart)
-
-
-def _held(corpus: Manifest, picked: Picked) -> str:
-    """What a corpus was embedded with, and until when something else holds."""
-    recipe, read = corpus.recipe, picked.max_length
-    held = (
-        f"The corpus holds {plain(shown_name(corpus.loaded))}, {held_in_words(recipe.layers, recipe.apart)}, "
-        f"{recipe.pooling} pooling, {corpus.compute}, at most {corpus.max_length} tokens"
-    )
-    if read == corpus.max_length:
-        return f"{held}. Until that is chosen,"
-    return f"{held}, where this app reads {read}: the command line can cut texts there, this app cannot. Here"
-
-
-def _splits_key(chosen: Chosen, own: OwnData | None) -> str:
-    if len(chosen.info.splits) == 1:
-        st.caption("This task has one split only, so all its splits are the task itself.")
-    return f"splits/{own.key}" if own else f"splits/{chosen.stamp}/{chosen.info.files[0].parent}/{chosen.task}"
-
-
-def _uploaded_text() -> tuple[str, str]:
-    file = st.file_uploader(
-        "Text, one sentence a line",
-        type=["txt"],
-        max_upload_size=upload_limits.TABLE_MB,
-        key=f"fit-file-{st.session_state.get(own_data.FIT_FILE, 0)}",
-        help=f"At most {upload_limits.TABLE_MB} MB. It stays in this session; nobody else sees it.",
-    )
-    text = own_data.fit_text()
-    if file is None:
-        if text:
-            st.caption(f"Fitted on {plain(text[1])}, {quantity(text[2].total(), 'sentence')}.")
-            return text[1], text[0]
-        st.caption("Until a file is there, or sentences are pasted on the Data page, the task's sentences are used.")
-        return "task", "task"
-    if text is None or text[0] != own_data.text_key(file.file_id):
-        try:
-            own_data.hold_text(file.name, file.file_id, datasets.load_text(Upload(file.name, file.getvalue())))
-        except DataError as error:
-            st.error(plain(str(error)))
-            return "task", "task"
-    return file.name, own_data.text_key(file.file_id)

@@ -13,16 +13,16 @@ from whitelab.encoding.names import ModelError
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import OWN_SENTENCES, Setting
 from whitelab.store.embedding_store import Store
+from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import jobs, wait
-from whitelab.ui.sidebar import address, workspace
+from whitelab.ui.sidebar import workspace
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.sidebar.opening import chosen_pairs, task_name
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.training.background import Entry
 from whitelab.ui.training.board import SHOWN
-from whitelab.ui.widgets import asking
+from whitelab.ui.widgets import address, asking
 from whitelab.ui.widgets.chart import rounded_table
-from whitelab.ui.widgets.variants import LABELS
 
 OF = "score-both"  # what is asked for
 

@@ -17,9 +17,10 @@ from whitelab.training.runs import CANCELLED, DIED, FAILED, FINISHED, RUNNING, W
 from whitelab.ui.results import long_runs
 from whitelab.ui.results.jobs import REDRAW, STREAM_SECONDS, redraw
 from whitelab.ui.results.worker import time_left
-from whitelab.ui.sidebar import address, model, workspace
+from whitelab.ui.sidebar import model, workspace
 from whitelab.ui.training import background
 from whitelab.ui.training.background import ENDING, NOT_STARTED, Entry
+from whitelab.ui.widgets import address
 from whitelab.ui.widgets.chart import chart, csv_button, rounded_table
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 

@@ -23,14 +23,13 @@ from whitelab.training.objectives import OBJECTIVES
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.kept import kept
 from whitelab.ui.results.study import remembered
-from whitelab.ui.sidebar import address, knobs, model, own_data
+from whitelab.ui.sidebar import knobs, model, own_data
 from whitelab.ui.sidebar.data import TITLES
 from whitelab.ui.sidebar.opening import pairs_of
-from whitelab.ui.sidebar.own_data import OwnData
-from whitelab.ui.sidebar.workspace import UPLOADED
+from whitelab.ui.sidebar.own_data import UPLOADED, OwnData
 from whitelab.ui.training.background import Entry
 from whitelab.ui.training.request import Corpus, Scored, Text, TrainingPlan
-from whitelab.ui.widgets import asking
+from whitelab.ui.widgets import address, asking
 from whitelab.ui.widgets.typed import typed_choice
 from whitelab.ui.widgets.uploader import uploader
 

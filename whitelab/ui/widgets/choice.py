@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import streamlit as st
 
-from whitelab.ui.sidebar.address import spelt
+from whitelab.ui.widgets.address import spelt
 
 T = TypeVar("T")
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import streamlit as st
 
 from whitelab.base.wording import capitalised
-from whitelab.ui.sidebar.address import spelt
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import WORKSPACE
+from whitelab.ui.widgets.address import spelt
 
 
 def fitted_on(key: str, texts: Mapping[str, str], usual: str | None, opened: Opened, words: str) -> tuple[str, bool]:

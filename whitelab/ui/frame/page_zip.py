@@ -11,8 +11,8 @@ from plotly.offline import get_plotlyjs
 
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import FIT_SCOPES
+from whitelab.ui.frame.svg import svgs
 from whitelab.ui.widgets.chart import Shown, as_csv
-from whitelab.ui.widgets.svg import svgs
 
 README = """What stands on the page {page} of whitelab
 

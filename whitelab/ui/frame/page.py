@@ -10,16 +10,17 @@ from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, MalformedRows
 from whitelab.scoring.score import Score, reversed_note
 from whitelab.statistics.significance import few_note
 from whitelab.ui import live
+from whitelab.ui.frame.page_zip import page_zip
+from whitelab.ui.frame.recipe import recipe
 from whitelab.ui.results.placed import LEFT, too_large
 from whitelab.ui.results.scores import doubt_of, number_of, scored
 from whitelab.ui.results.study import fitted
-from whitelab.ui.sidebar import address, malformed, own_data, workspace
+from whitelab.ui.sidebar import malformed, own_data, workspace
 from whitelab.ui.sidebar.opening import Opened, open_space
 from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.widgets import address
 from whitelab.ui.widgets.chart import begin_figures, data_of, shown
 from whitelab.ui.widgets.metric import number
-from whitelab.ui.widgets.page_zip import page_zip
-from whitelab.ui.widgets.recipe import recipe
 from whitelab.whitening import too_few
 
 RAW = "raw vectors are chosen in the bar: where this page holds a whitening against them, it is PCA whitening."
