@@ -9,7 +9,6 @@ from whitelab.cli.options import (
     names,
     search_options,
     space_options,
-    vectors_options,
     whitening_options,
 )
 from whitelab.cli.spaces import open_either, setting_of_either
@@ -18,7 +17,6 @@ from whitelab.cli.writing import note, number, progress
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     space_options(parser, searched=True)
-    vectors_options(parser)
     layers_option(parser)
     whitening_options(parser, "pca", fit=SEARCHED_FIT)
     aggregate_option(parser)

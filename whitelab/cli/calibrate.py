@@ -8,7 +8,6 @@ from whitelab.cli.options import (
     layers_option,
     search_options,
     space_options,
-    vectors_options,
     whitening_options,
 )
 from whitelab.cli.spaces import open_either, setting_of_either
@@ -19,7 +18,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     from whitelab.scoring.calibration import RATE
 
     space_options(parser, searched=True)
-    vectors_options(parser)
     layers_option(parser)
     whitening_options(parser, "none", fit=SEARCHED_FIT)
     search_options(parser, "cosines of queries with documents, and grades in place of gold")

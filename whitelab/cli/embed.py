@@ -2,12 +2,15 @@
 
 import argparse
 
-from whitelab.cli.options import space_options
+from whitelab.cli.options import data_options, model_options
 from whitelab.cli.spaces import given_parts, open_space
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    space_options(parser)
+    from whitelab.encoding.encoders import MAX_LENGTH
+
+    data_options(parser)
+    model_options(parser, str(MAX_LENGTH))
     parser.add_argument("--out", help="also write every layer with its pairs to this .npz, which --vectors reads")
 
 

@@ -7,7 +7,6 @@ from whitelab.cli.options import (
     aggregate_option,
     layers_option,
     space_options,
-    vectors_options,
     whitening_options,
 )
 from whitelab.cli.spaces import for_sweeps, open_space, setting_of
@@ -16,7 +15,6 @@ from whitelab.cli.writing import number, progress
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     space_options(parser)
-    vectors_options(parser)
     layers_option(parser)
     whitening_options(parser, "pca", fit=FIT_OF_ROWS)
     aggregate_option(parser)

@@ -2,7 +2,7 @@
 
 import argparse
 
-from whitelab.cli.options import WHOLE_OF_LAYERS, aggregate_option, space_options, vectors_options, whitening_options
+from whitelab.cli.options import WHOLE_OF_LAYERS, aggregate_option, space_options, whitening_options
 from whitelab.cli.spaces import for_sweeps, open_space, protocol_over, setting_of
 from whitelab.cli.writing import note, progress, short
 
@@ -11,7 +11,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     from whitelab.statistics.geometry import POSITIVES
 
     space_options(parser)
-    vectors_options(parser)
     whitening_options(parser, "pca", whole=WHOLE_OF_LAYERS)
     aggregate_option(parser)
     parser.add_argument(

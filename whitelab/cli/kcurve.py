@@ -6,9 +6,8 @@ from dataclasses import asdict
 from whitelab.cli.options import (
     WHOLE,
     aggregate_option,
-    layer_numbers,
+    layers_or_each,
     space_options,
-    vectors_options,
     whitening_options,
 )
 from whitelab.cli.spaces import for_sweeps, open_space, protocol_over, setting_of
@@ -17,10 +16,9 @@ from whitelab.cli.writing import short, shown_ks
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     space_options(parser)
-    vectors_options(parser)
     parser.add_argument(
         "--layers",
-        type=lambda text: text if text == "each" else layer_numbers(text),
+        type=layers_or_each,
         help="layers to average, such as 1,6, or each: one curve a layer (default: the last)",
     )
     whitening_options(parser, "pca", with_k=False, whole=WHOLE.replace("@256", ""))

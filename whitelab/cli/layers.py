@@ -8,7 +8,6 @@ from whitelab.cli.options import (
     aggregate_option,
     space_options,
     task_names,
-    vectors_options,
     whitening_options,
 )
 from whitelab.cli.spaces import (
@@ -27,7 +26,6 @@ from whitelab.cli.writing import joined, progress
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     space_options(parser)
-    vectors_options(parser)
     whitening_options(parser, "none", whole=WHOLE_OF_LAYERS)
     aggregate_option(parser)
     parser.add_argument(

@@ -8,11 +8,11 @@ def json_option(parser: argparse.ArgumentParser, printed: str = "one JSON docume
 
 
 def source_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", default="demo", help="folder, file, 'demo' or a downloaded source")
+    parser.add_argument("--data", default="demo", help="folder, file, 'demo' (bundled) or a downloaded source")
 
 
 def data_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", default="demo", help="folder, file, 'demo' (bundled) or a downloaded source")
+    source_option(parser)
     parser.add_argument("--task", help="which task of the data, such as stsb, sickr, sts12 (if there are several)")
     split_option(parser)
     malformed_option(parser)
@@ -40,11 +40,12 @@ def vectors_options(parser: argparse.ArgumentParser) -> None:
 
 
 def space_options(parser: argparse.ArgumentParser, searched: bool = False) -> None:
-    """Pairs and a model; `searched` where a retrieval set may take the place of pairs."""
+    """Pairs and a model, or their vectors; `searched` where a retrieval set may take the place of pairs."""
     from whitelab.encoding.encoders import MAX_LENGTH
 
     data_options(parser)
     model_options(parser, tokens_of_either() if searched else str(MAX_LENGTH))
+    vectors_options(parser)
 
 
 def tokens_of_either() -> str:
@@ -207,6 +208,10 @@ def layer_numbers(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} must be layer numbers with commas, such as 1,6") from None
+
+
+def layers_or_each(text: str) -> str | tuple[int, ...]:
+    return text if text == "each" else layer_numbers(text)
 
 
 def column_options(parser: argparse.ArgumentParser) -> None:

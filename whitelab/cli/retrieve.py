@@ -2,7 +2,7 @@
 
 import argparse
 
-from whitelab.cli.options import layer_numbers, malformed_option, model_options, prompt_options, whitening_options
+from whitelab.cli.options import layers_or_each, malformed_option, model_options, prompt_options, whitening_options
 from whitelab.cli.spaces import open_search, setting_of_search
 from whitelab.cli.writing import progress, shown_ks
 
@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     prompt_options(parser)
     parser.add_argument(
         "--layers",
-        type=lambda text: text if text == "each" else layer_numbers(text),
+        type=layers_or_each,
         help="layers to average, such as 1,6, or each: every layer alone, raw and whitened (default: the last)",
     )
     whitening_options(parser, "none", fit=FIT, whole="mean/L1+L-1:pca@256 fit=both")

@@ -2,14 +2,13 @@
 
 import argparse
 
-from whitelab.cli.options import aggregate_option, layers_option, space_options, vectors_options, whitening_options
+from whitelab.cli.options import aggregate_option, layers_option, space_options, whitening_options
 from whitelab.cli.spaces import fit_ahead, open_space, setting_of
 from whitelab.cli.writing import number
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     space_options(parser)
-    vectors_options(parser)
     layers_option(parser)
     whitening_options(parser, "none")
     aggregate_option(parser)

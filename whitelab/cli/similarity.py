@@ -3,14 +3,13 @@
 import argparse
 
 from whitelab.base.records import without_nan
-from whitelab.cli.options import WHOLE_OF_LAYERS, space_options, vectors_options, whitening_options
+from whitelab.cli.options import WHOLE_OF_LAYERS, space_options, whitening_options
 from whitelab.cli.spaces import embed_task, for_sweeps, load_model, open_space, protocol_over, setting_of, with_fit_text
 from whitelab.cli.writing import number, progress
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     space_options(parser)
-    vectors_options(parser)
     whitening_options(parser, "none", whole=WHOLE_OF_LAYERS)
     parser.add_argument("--against", metavar="MODEL", help="compare with the layers of another model instead")
 

@@ -7,7 +7,6 @@ from whitelab.cli.options import (
     layers_option,
     search_options,
     space_options,
-    vectors_options,
     whitening_options,
 )
 from whitelab.cli.spaces import fit_ahead, open_search, open_space, setting_of_either
@@ -18,7 +17,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     from whitelab.whitening.export import FORMATS
 
     space_options(parser, searched=True)
-    vectors_options(parser)
     layers_option(parser)
     whitening_options(parser, "pca", fit=SEARCHED_FIT)
     search_options(parser, "the map is fitted on its corpus, titles and all, as retrieve and advise measure it")
