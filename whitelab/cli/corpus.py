@@ -8,23 +8,17 @@ from whitelab.cli.options import bin_option, device_option, dtype_option, json_o
 from whitelab.cli.spaces import say_if_changed
 from whitelab.cli.writing import note, progress
 
-STEPS = {
-    "embed": "encode every chunk that is not there yet",
-    "status": "how far an embed is",
-    "fit": "fit a map on the whole corpus",
-    "drift": "how far another corpus lies from the one a map was fitted on",
-    "apply": "write every vector under a map, cut to k, in fewer bits",
-    "index": "make a faiss index of an applied corpus",
-    "search": "find the nearest texts to sentences",
-}
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     steps = parser.add_subparsers(dest="step", required=True, metavar="STEP")
-    for name, summary in STEPS.items():
+    for name, (summary, options, _) in STEPS.items():
         step = steps.add_parser(name, help=summary, description=summary)
-        _OPTIONS[name](step)
+        options(step)
         json_option(step)
+
+
+def run(args):
+    return STEPS[args.step][-1](args)
 
 
 def _embed_options(step) -> None:
@@ -108,22 +102,6 @@ def _search_options(step) -> None:
         "--workers", type=int, default=1, help="shards that are searched side by side, without an index (default: 1)"
     )
     bin_option(step)
-
-
-_OPTIONS = {
-    "embed": _embed_options,
-    "status": _status_options,
-    "fit": _fit_options,
-    "drift": _drift_options,
-    "apply": _apply_options,
-    "index": _index_options,
-    "search": _search_options,
-}
-
-
-def run(args):
-    steps = {"embed": _embed, "status": _status, "fit": _fit, "drift": _drift, "apply": _apply, "index": _index}
-    return (steps | {"search": _search})[args.step](args)
 
 
 def _embed(args):
@@ -309,3 +287,14 @@ def _search(args):
     for query, hits in zip(args.query, found, strict=True):
         lines += [query, *(f"  {hit.cosine:.4f}  {hit.id}  {hit.text}" for hit in hits)]
     return {"queries": args.query, "hits": [[hit._asdict() for hit in hits] for hits in found]}, lines
+
+
+STEPS = {  # name: its summary, its options, what it does
+    "embed": ("encode every chunk that is not there yet", _embed_options, _embed),
+    "status": ("how far an embed is", _status_options, _status),
+    "fit": ("fit a map on the whole corpus", _fit_options, _fit),
+    "drift": ("how far another corpus lies from the one a map was fitted on", _drift_options, _drift),
+    "apply": ("write every vector under a map, cut to k, in fewer bits", _apply_options, _apply),
+    "index": ("make a faiss index of an applied corpus", _index_options, _index),
+    "search": ("find the nearest texts to sentences", _search_options, _search),
+}
