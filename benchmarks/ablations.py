@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from benchmarks.harness import Options, Table
-from benchmarks.training import scored_and_corpus, several, spread
+from benchmarks.harness import Options, Table, mean_and_deviation
+from benchmarks.training import scored_and_corpus, several
 from whitelab.training import TrainConfig, objectives, start
 
 # The paper's encoder has twice the dimensions of ours: the same number in a group takes half as many groups.
@@ -83,4 +83,4 @@ def ablations(options: Options) -> list[Table]:
 
 def _cells(row: Row, runs) -> tuple[str, ...]:
     after = [last.spearman for _, last in runs.pairs]
-    return row.name, spread(after, 2), runs.moved("uniformity", 2), runs.moved("alignment", 3), row.printed
+    return row.name, mean_and_deviation(after, 2), runs.moved("uniformity", 2), runs.moved("alignment", 3), row.printed

@@ -6,8 +6,7 @@ from time import perf_counter
 import numpy as np
 import torch
 
-from benchmarks.harness import Options, Table, figures, peak_bytes
-from benchmarks.searching import megabytes
+from benchmarks.harness import Options, Table, figures, megabytes, peak_bytes
 from benchmarks.spaces import row_batches
 from whitelab.datasets import RetrievalSet
 from whitelab.retrieval.compression import Code

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from benchmarks.harness import Options, Table, figures
-from benchmarks.searching import megabytes
+from benchmarks.harness import Options, Table, figures, megabytes
 from whitelab.corpus.chunks import CHUNK_TEXTS
 from whitelab.corpus.fitting import fit_corpus
 from whitelab.corpus.manifest import status

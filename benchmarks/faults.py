@@ -21,6 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.harness import markdown_lines
+
 
 @dataclass(frozen=True)
 class Work:
@@ -318,9 +320,9 @@ WORKS = {one.__name__: one for one in (embedding, exporting, downloading, traini
 
 def table(found: dict[str, Outcome]) -> str:
     """One row a kind of work."""
-    rows = [("work", "kills", "ended before", "finished parts found", "done again", "wrong"), ("---",) * 6]
-    rows += [(name, one.kills, one.ended_before, one.left, one.again, len(one.wrong)) for name, one in found.items()]
-    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows)
+    header = ("work", "kills", "ended before", "finished parts found", "done again", "wrong")
+    rows = [(name, one.kills, one.ended_before, one.left, one.again, len(one.wrong)) for name, one in found.items()]
+    return "\n".join(markdown_lines(header, rows))
 
 
 def main() -> int:

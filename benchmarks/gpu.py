@@ -16,8 +16,8 @@ from transformers import BertConfig, BertModel
 import whitelab
 from benchmarks import corpora, limits, pace
 from benchmarks.encoding import flops_a_token
-from benchmarks.harness import Options, Spread, Table, figures
-from benchmarks.searching import BERT_ON_STSB, PCA, RAW, SMALL, megabytes
+from benchmarks.harness import Options, Spread, Table, figures, megabytes
+from benchmarks.searching import BERT_ON_STSB, PCA, RAW, SMALL
 from benchmarks.spaces import afresh, made_up
 from whitelab.encoding.embed import embed, passes
 from whitelab.encoding.encoders import load_encoder

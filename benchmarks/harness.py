@@ -4,8 +4,9 @@ import ctypes
 import os
 import platform
 import re
+import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -73,15 +74,15 @@ class Table:
 
     def markdown(self) -> str:
         """As it stands in the README."""
-        lines = [f"### {self.title}", "", _row(self.header), _row("---" for _ in self.header)]
-        lines += [_row(row) for row in self.rows]
+        lines = [f"### {self.title}", "", *markdown_lines(self.header, self.rows)]
         for note in self.notes:
             lines += ["", note]
         return "\n".join(lines)
 
 
-def _row(cells) -> str:
-    return f"| {' | '.join(cells)} |"
+def markdown_lines(header: Sequence, rows: Iterable[Iterable]) -> list[str]:
+    """The lines of a table in Markdown, without a heading."""
+    return [f"| {' | '.join(map(str, cells))} |" for cells in (header, ["---"] * len(header), *rows)]
 
 
 def side_by_side(
@@ -127,6 +128,17 @@ def figures(value: float) -> str:
     if value == 0 or not np.isfinite(value):
         return f"{value:g}"
     return f"{value:,.{max(0, 2 - int(np.floor(np.log10(abs(value)))))}f}"
+
+
+def mean_and_deviation(values: Sequence[float], digits: int, sign: str = "") -> str:
+    """Mean and standard deviation in words: `12.34 ± 0.05`; one value has no deviation."""
+    mean = f"{statistics.mean(values):{sign}.{digits}f}"
+    return f"{mean} ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else mean
+
+
+def megabytes(count: int | None) -> str:
+    """A number of bytes to read, or that there is none."""
+    return "not measured" if count is None else f"{count / 2**20:,.0f} MB"
 
 
 def peak_bytes(run: Callable[[], object]) -> int | None:

@@ -4,8 +4,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from benchmarks.harness import Options, Table
-from benchmarks.training import spread
+from benchmarks.harness import Options, Table, mean_and_deviation
 from whitelab.datasets.images import DIGITS, ImageSet, load_images
 from whitelab.images.run import Accuracies, ImageRun, judged, pixels, split
 
@@ -132,12 +131,13 @@ def _outcome(data, spec: str, steps: int, seed: int) -> Outcome:
 def _row(name: str, runs: Iterable[Outcome], timed: bool = False) -> tuple[str, ...]:
     runs = list(runs)
     ranks = [one.rank for one in runs if one.rank is not None]
-    seconds = (spread([one.seconds for one in runs], 0),) if timed else ()
-    return (name, *_accuracies([one.found for one in runs]), spread(ranks, 1) if ranks else "", *seconds)
+    seconds = (mean_and_deviation([one.seconds for one in runs], 0),) if timed else ()
+    return (name, *_accuracies([one.found for one in runs]), mean_and_deviation(ranks, 1) if ranks else "", *seconds)
 
 
 def _accuracies(found: list[Accuracies]) -> tuple[str, str]:
-    return spread([one.linear_accuracy for one in found], 2), spread([one.knn_accuracy for one in found], 2)
+    linear, knn = [one.linear_accuracy for one in found], [one.knn_accuracy for one in found]
+    return mean_and_deviation(linear, 2), mean_and_deviation(knn, 2)
 
 
 def _stops(found: dict[str, tuple[Outcome, ...]]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from scipy.stats import spearmanr
 
+from benchmarks.harness import markdown_lines
 from whitelab.datasets import discover, load
 from whitelab.encoding.embeddings import LayerEmbeddings, embed_pairs
 from whitelab.encoding.encoders import load_encoder
@@ -65,11 +66,11 @@ def table(found: dict[str, dict[str, list[float]]]) -> list[str]:
         return sum(values) / len(values)
 
     first = next(iter(COLUMNS))
-    lines = [f"| | {' | '.join(COLUMNS)} |", "|---" * (len(COLUMNS) + 1) + "|"]
+    rows = []
     for name in sorted(found, key=lambda name: -abs(mean(found[name][first]))):
         cells = [f"{mean(part):+.2f} ({min(part):+.2f} to {max(part):+.2f})" for part in found[name].values()]
-        lines.append(f"| `{name}` | {' | '.join(cells)} |")
-    return lines
+        rows.append((f"`{name}`", *cells))
+    return markdown_lines(("", *COLUMNS), rows)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -7,8 +7,7 @@ from time import perf_counter
 import torch
 
 import whitelab
-from benchmarks.harness import Options, Table, figures, peak_bytes
-from benchmarks.searching import megabytes
+from benchmarks.harness import Options, Table, figures, megabytes, peak_bytes
 from benchmarks.spaces import afresh, made_up
 from whitelab import LayerEmbeddings, Setting
 from whitelab.base.wording import duration

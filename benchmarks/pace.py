@@ -6,8 +6,7 @@ from functools import partial
 
 import torch
 
-from benchmarks.harness import Options, Spread, Table, Timings, figures, side_by_side
-from benchmarks.searching import megabytes
+from benchmarks.harness import Options, Spread, Table, Timings, figures, megabytes, side_by_side
 from benchmarks.spaces import asked, tasks
 from whitelab.training import TrainConfig, Trainer, objectives
 

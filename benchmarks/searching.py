@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 import whitelab
 from benchmarks import rivals
-from benchmarks.harness import Options, Table, compared, exponent, figures, peak_bytes, side_by_side
+from benchmarks.harness import Options, Table, compared, exponent, figures, megabytes, peak_bytes, side_by_side
 from benchmarks.spaces import afresh, made_up, tasks
 from whitelab.base import threads
 from whitelab.encoding.embeddings import embed_pairs
@@ -73,11 +73,6 @@ def goals(options: Options) -> list[Table]:
     )
     header = ("", "seconds", "times its anchor", "anchor", "aimed at", "peak memory beyond the embeddings")
     return [Table(f"At the size of {shape}", header, tuple(rows), (note,))]
-
-
-def megabytes(count: int | None) -> str:
-    """A number of bytes to read, or that there is none."""
-    return "not measured" if count is None else f"{count / 2**20:,.0f} MB"
 
 
 # ------------------------------------------------------------------------------------- against the procedures

@@ -6,8 +6,7 @@ import numpy as np
 import torch
 from sklearn.decomposition import IncrementalPCA
 
-from benchmarks.harness import Options, Table, compared, figures, peak_bytes, side_by_side
-from benchmarks.searching import megabytes
+from benchmarks.harness import Options, Table, compared, figures, megabytes, peak_bytes, side_by_side
 from benchmarks.spaces import row_batches
 from whitelab.statistics.moments import Moments
 

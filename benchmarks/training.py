@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.harness import Options, Table, figures
+from benchmarks.harness import Options, Table, figures, mean_and_deviation
 from whitelab.datasets import SentencePairs, discover, load
 from whitelab.training import StepRecord, TrainConfig, objectives, start, train
 
@@ -32,7 +32,7 @@ class Runs:
             objectives.label(self.spec),
             str(self.batch),
             self.moved("spearman", 2),
-            spread(gains, 2, "+"),
+            mean_and_deviation(gains, 2, "+"),
             self.moved("alignment", 3),
             self.moved("uniformity", 2),
             self.moved("effective_rank", 0),
@@ -45,17 +45,11 @@ class Runs:
         after = [getattr(last, name) for _, last in self.pairs]
         if before is None or None in after:
             return "not defined"
-        return f"{before:.{digits}f} → {spread(after, digits)}"
+        return f"{before:.{digits}f} → {mean_and_deviation(after, digits)}"
 
     def notes(self) -> tuple[str, ...]:
         """What stopped a run early, once for each that was."""
         return tuple(f"{objectives.label(self.spec)}: {last.message}." for _, last in self.pairs if last.stop)
-
-
-def spread(values: Sequence[float], digits: int, sign: str = "") -> str:
-    """Mean and standard deviation over seeds: `12.34 ± 0.05`; one seed has no deviation."""
-    mean = f"{statistics.mean(values):{sign}.{digits}f}"
-    return f"{mean} ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else mean
 
 
 def training(options: Options) -> list[Table]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import torch
 
+from benchmarks.harness import markdown_lines
 from whitelab.datasets import discover, load
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import load_encoder
@@ -56,15 +57,15 @@ def averages(data: str, tasks: Sequence[str], resamples: int) -> dict[str, Boots
 
 def table(found: dict[str, Bootstrap]) -> list[str]:
     """The lines of a table: a variant a row, a model a column, with the difference from raw and its interval."""
-    lines = [f"| | {' | '.join(found)} |", "|---" * (len(found) + 1) + "|"]
+    rows = []
     for row, name in enumerate(VARIANTS):
         cells = []
         for one in found.values():
             difference = one.difference(row, 0)
             apart = f" ({difference.estimate:+.2f}, {difference.low:+.2f} to {difference.high:+.2f})" if row else ""
             cells.append(f"{float(one.score[row]):.2f}{apart}")
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return lines
+        rows.append((name, *cells))
+    return markdown_lines(("", *found), rows)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

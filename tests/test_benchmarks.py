@@ -21,6 +21,7 @@ from benchmarks.harness import (
     compared,
     exponent,
     figures,
+    mean_and_deviation,
     publish,
     published,
     side_by_side,
@@ -259,7 +260,7 @@ def test_pooling_again_is_the_mean_of_the_tokens_that_count():
 
 
 def test_the_runs_of_an_objective_are_one_row_of_means_and_deviations():
-    from benchmarks.training import Runs, spread
+    from benchmarks.training import Runs
     from whitelab.training import StepRecord
 
     def record(step, spearman, **more):
@@ -269,7 +270,7 @@ def test_the_runs_of_an_objective_are_one_row_of_means_and_deviations():
     row = Runs("simcse", 64, ends, (10.0, 20.0, 30.0)).cells()
     assert row[:4] == ("SimCSE", "64", "50.00 → 61.00 ± 1.00", "+11.00 ± 1.00")
     assert row[4:] == ("0.100 → 0.100 ± 0.000", "-2.00 → -2.00 ± 0.00", "200 → 200 ± 0", "20.0")
-    assert spread([5.0], 1) == "5.0"
+    assert mean_and_deviation([5.0], 1) == "5.0"
     fallen = Runs("mse", 64, ((record(0, 50.0), record(9, None, stop="collapsed", message="it fell")),), (1.0,))
     assert fallen.moved("spearman", 2) == "not defined"
     assert fallen.notes() == ("MSE: it fell.",)
