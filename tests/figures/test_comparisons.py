@@ -9,7 +9,6 @@ import pytest
 from drawings import NAUGHTY, duel, spot
 
 from whitelab import figures
-from whitelab.whitening import WHITENERS
 
 STEPS = [("Pooling", "cls -> mean", 2.0), ("Layers", NAUGHTY, -0.5), ("Text", "a -> b", 0.0)]
 
@@ -82,23 +81,3 @@ def test_an_axis_that_cuts_the_first_directions_says_how_far_down_they_go(first,
     axis = figures.task_curves({"one": [first, *[60.0 + k / 50 for k in range(99)]]}, {"one": 100}).layout.yaxis
     assert (axis.range[0] > first) is said
     assert ("down to 4" in axis.title.text) is said
-
-
-def test_a_setting_has_the_hue_of_its_variant_and_the_symbol_of_its_model():
-    rows = [spot(name, i) for i, name in enumerate(WHITENERS)]
-    figure = figures.setting_plane([*rows, spot("pca", 1) | {"alignment": math.nan}], -3.9)
-    hues = {row["setting"]: figures.VARIANT_COLOURS[row["whitening"]] for row in rows}
-    drawn = {}
-    for trace in figure.data:
-        drawn |= {data[0]: colour for data, colour in zip(trace.customdata, trace.marker.color, strict=True)}
-    assert drawn == hues
-    assert len({trace.marker.symbol for trace in figure.data}) == len({row["model"] for row in rows})
-    low, high = figure.layout.xaxis.range
-    assert low < -3.9 < high
-
-
-def test_no_name_of_a_setting_is_struck_through_by_the_floor():
-    at_floor = [spot("pca", 1) | {"uniformity": -3.9, "alignment": high, "label": "L1+L-1 pca"} for high in (0.3, 0.9)]
-    trace = figures.setting_plane([*at_floor, spot("none", 2)], -3.9).data[0]
-    assert trace.text[:2] == ("L1+L-1 pca", "L1+L-1 pca")
-    assert trace.textposition[:2] == ("middle right", "middle right")

@@ -6,7 +6,7 @@ page. `layout.meta["alt"]` holds the text for people who cannot see the picture.
 """
 
 from whitelab.figures import heights
-from whitelab.figures.comparisons import difference_heatmap, row_differences, setting_plane, task_curves, walk_steps
+from whitelab.figures.comparisons import difference_heatmap, row_differences, task_curves, walk_steps
 from whitelab.figures.compression import bits_frontier, cosine_scale
 from whitelab.figures.corpora import settling_curve
 from whitelab.figures.data import gold_histogram, length_histogram
@@ -16,13 +16,13 @@ from whitelab.figures.geometry import (
     cone,
     cosine_histogram,
     covariance_image,
-    plane,
     projection,
     similarity,
     spectrum,
 )
 from whitelab.figures.layer_gains import layer_dumbbells
 from whitelab.figures.layers import layer_counts, pair_heatmap, size_curves, subset_ranking
+from whitelab.figures.planes import plane, setting_plane
 from whitelab.figures.probes import MATCH_COLOURS, accuracy_by_layer, confusion, cosines_by_label
 from whitelab.figures.rankings import metric_by_k, metric_by_layer, query_differences
 from whitelab.figures.scores import difference_dots, gold_scatter, option_dots, score_bars, score_dots

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from whitelab.figures import heights
 from whitelab.figures.dots import Interval, add_dot, finish_dots
 from whitelab.figures.drawing import Drawing
-from whitelab.figures.marks import add_line, add_marks, label_sides, loss_plane, printed_mark, rule, stars
+from whitelab.figures.marks import add_line, add_marks, printed_mark, rule, stars
 from whitelab.figures.panels import (
     BARE,
     Scale,
@@ -28,12 +28,10 @@ from whitelab.figures.style import (
     SUBSET_COLOURS,
     is_number,
     signed,
-    variant_colour,
     wrapped,
 )
 
 _BELOW, _ABOVE = DIFFERENCE_ENDS
-_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "hexagon", "pentagon", "x")
 
 
 def walk_steps(start: tuple[str, float], end: tuple[str, float], steps: Sequence[tuple[str, str, float]]) -> go.Figure:
@@ -156,50 +154,3 @@ def task_curves(
     figure.update_yaxes(title=title)
     alt = in_words("Spearman by kept dimensions", words, "no score")
     return finish(figure, alt, heights.PLANE, legend2={"font": {"size": 12}})
-
-
-def setting_plane(rows: Sequence[Mapping], floor: float) -> go.Figure:
-    """Alignment against uniformity, one point a setting: hue of its variant, symbol of its model.
-
-    `rows` have model, setting, its short `label`, whitening, alignment, uniformity and spearman. Lower is better
-    on both axes. Labels stand where there is room for them.
-    """
-    known = [row for row in rows if is_number(row["alignment"]) and is_number(row["uniformity"])]
-    models = list(dict.fromkeys(row["model"] for row in known))
-    ends = [floor, *(row["uniformity"] for row in known)]
-    low, high = min(ends), max(ends)
-    pad = 0.12 * max(high - low, 0.5)
-    tops = [row["alignment"] for row in known]
-    sides = label_sides(
-        [(row["uniformity"], row["alignment"]) for row in known],
-        range(len(known)),
-        (high - low + 2 * pad, max(tops, default=0.0) or 1.0),
-        [len(row["label"]) for row in known],
-        (280, 300),  # in a window of 390, below a legend of four lines
-        ((low - pad, 0), (high + pad, np.inf)),
-        [floor],
-    )
-    figure = Drawing()
-    loss_plane(figure, floor)
-    for number, model in enumerate(models):
-        own, shown = zip(*((row, sides.get(i)) for i, row in enumerate(known) if row["model"] == model), strict=True)
-        scores = [f"{row['spearman']:.2f}" if is_number(row["spearman"]) else "undefined" for row in own]
-        marker = {"size": 14, "symbol": _SYMBOLS[number % len(_SYMBOLS)], "line": {"width": 1, "color": RULE}}
-        figure.add_scatter(
-            x=[row["uniformity"] for row in own],
-            y=[row["alignment"] for row in own],
-            name=html.escape(model),
-            mode="markers+text",
-            text=[html.escape(row["label"]) if side else "" for row, side in zip(own, shown, strict=True)],
-            textposition=[side or "top center" for side in shown],
-            textfont={"size": 12},
-            marker=marker | {"color": [variant_colour(row["whitening"]) for row in own]},
-            customdata=[[html.escape(row["setting"]), score] for row, score in zip(own, scores, strict=True)],
-            hovertemplate=f"{html.escape(model)}, %{{customdata[0]}}<br>uniformity %{{x:.3f}}<br>alignment %{{y:.3f}}"
-            f"<br>{SCORE}: %{{customdata[1]}}<extra></extra>",
-            cliponaxis=False,
-        )
-    figure.update_xaxes(range=[low - pad, high + pad], zeroline=False)
-    title = f"Alignment and uniformity of {len(known)} settings of {len(models)} models; floor {floor:.3f}"
-    alt = in_words(title, [f"{r['setting']} {r['uniformity']:.2f} and {r['alignment']:.2f}" for r in known[:8]], "none")
-    return finish(figure, alt, heights.PLANE, legend2={"font": {"size": 12}}, showlegend=len(models) > 1)

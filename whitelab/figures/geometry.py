@@ -1,4 +1,4 @@
-"""The shape of a space: cosines, spectra, covariances, projections, alignment against uniformity."""
+"""The shape of a space: measures by layer, cosines, spectra, covariances, projections."""
 
 import html
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,6 @@ from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import (
     add_line,
     add_shares,
-    label_sides,
-    loss_plane,
     share_axis,
     variant_line,
     variant_marker,
@@ -24,14 +22,11 @@ from whitelab.figures.style import (
     GOLD_SCALE,
     LAYER,
     MARK,
-    SCORE,
-    SCORE_SCALE,
     SUBSET_COLOURS,
     bare_dashes,
     is_number,
     variant_colour,
     variant_dashes,
-    variant_symbol,
     wrapped,
 )
 
@@ -231,131 +226,3 @@ def cone(points: np.ndarray, mean: tuple[float, float], sentences: Sequence[str]
     figure.update_yaxes(title="across it", scaleanchor="x", **axis)
     alt = f"{label}: {spaced(len(points))} sentences, the origin and the mean vector"
     return finish(figure, alt, heights.LOW, showlegend=False)
-
-
-_OF_A_LAYER = (
-    f"layer %{{customdata[0]}}<br>uniformity %{{x:.3f}}<br>alignment %{{y:.3f}}<br>{SCORE}: %{{customdata[1]:.2f}}"
-)
-
-
-def plane(
-    rows: Sequence[Mapping],
-    labels: Mapping[str, str],
-    floor: float,
-    selected: int | None = None,
-    average: Sequence[Mapping] = (),
-) -> go.Figure:
-    """Alignment against uniformity: one path of layers a variant, the Spearman score as colour.
-
-    `rows` have layer, whitening, alignment, uniformity, spearman. Lower is better on both axes. A thin arrow leads
-    from each layer without a map to the same layer with one. Points have their layer's number where there is room,
-    the `selected` layer and the ends of the paths first. `average` are rows of layers that are averaged, whose names
-    stand for the number.
-    """
-    known, apart = ([row for row in some if is_number(row["alignment"])] for some in (rows, average))
-    scores = [row["spearman"] for row in (*known, *apart) if is_number(row["spearman"])]
-    low, high = (min(scores), max(scores)) if scores else (0.0, 1.0)
-    raw = {row["layer"]: row for row in known if row["whitening"] == "none"}
-    paths = {row["whitening"]: [] for row in known}
-    for row in known:
-        paths[row["whitening"]].append(row)
-    figure, sides = Drawing(), _numbered(known, apart, floor, selected)
-    loss_plane(figure, floor)
-    if not known and not apart:  # no pair is positive: numbers on the axes would measure nothing
-        middle = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
-        figure.add_annotation(text="nothing to draw: alignment is not defined", showarrow=False, **middle)
-        figure.update_xaxes(showticklabels=False, showgrid=False, zeroline=False)
-        figure.update_yaxes(showticklabels=False, showgrid=False, zeroline=False)
-    for spec in paths:
-        pairs = [(raw[row["layer"]], row) for row in paths[spec] if row["layer"] in raw and spec != "none"]
-        _add_arrows(figure, pairs, spec)
-    for number, (spec, path) in enumerate(paths.items()):
-        bar = {"showscale": number == 0, "colorbar": bar_below(-0.16, SCORE)}
-        scale = {"colorscale": SCORE_SCALE, "cmin": low, "cmax": high} | bar
-        edge = {
-            "color": [MARK if row["layer"] == selected else variant_colour(spec) for row in path],
-            "width": [3 if row["layer"] == selected else 1.5 for row in path],
-        }
-        shown = [sides.get((spec, row["layer"])) for row in path]
-        marker = {"size": 13, "symbol": variant_symbol(spec), "line": edge} | scale
-        add_line(
-            figure,
-            [row["uniformity"] for row in path],
-            [row["alignment"] for row in path],
-            labels[spec],
-            variant_line(spec, width=1.5),
-            _OF_A_LAYER,
-            mode="lines+markers+text",
-            text=[str(row["layer"]) if side else "" for row, side in zip(path, shown, strict=True)],
-            textposition=[side or "top center" for side in shown],
-            marker=marker | {"color": [row["spearman"] for row in path]},
-            customdata=[[row["layer"], row["spearman"]] for row in path],
-            legendgroup=spec,
-        )
-    for row in apart:
-        side = sides.get((row["whitening"], row["layer"]), "top center")
-        _add_average(figure, row, side, {"colorscale": SCORE_SCALE, "cmin": low, "cmax": high})
-    title = f"Uniformity and alignment of {len(known)} layers and variants, floor {floor:.3f}"
-    ends = [(labels[spec], path[-1]) for spec, path in paths.items()]
-    parts = [f"{name}, layer {r['layer']}, {r['uniformity']:.2f} and {r['alignment']:.2f}" for name, r in ends]
-    return finish(figure, in_words(title, parts, "nothing defined"), heights.PLANE)
-
-
-def _add_average(figure: Drawing, row: Mapping, side: str, scale: dict) -> None:
-    """The outlined point of layers that are averaged, their names on a `side` of it."""
-    marker = {"size": 13, "symbol": variant_symbol(row["whitening"]), "line": {"color": MARK, "width": 3}}
-    figure.add_scatter(
-        x=[row["uniformity"]],
-        y=[row["alignment"]],
-        mode="markers+text",
-        text=[row["layer"]],
-        textposition=side,
-        cliponaxis=False,
-        marker=marker | scale | {"color": [row["spearman"]]},
-        customdata=[[row["layer"], row["spearman"]]],
-        hovertemplate=_OF_A_LAYER.replace("layer", "layers", 1) + "<extra></extra>",
-        legendgroup=row["whitening"],
-        showlegend=False,
-    )
-
-
-def _numbered(
-    rows: Sequence[Mapping], averages: Sequence[Mapping], floor: float, selected: int | None
-) -> dict[tuple[str, int | str], str]:
-    """The side of each point on which its layer's number stands, or the names of an average's, by variant and layer."""
-    points = [(row["uniformity"], row["alignment"]) for row in rows]
-    layers = [row["layer"] for row in rows]
-    ends = {selected: 0} | dict.fromkeys((min(layers, default=0), max(layers, default=0)), 1)
-    # The path without a map before the others: their layers are found along the arrows.
-    order = sorted(range(len(rows)), key=lambda i: (ends.get(layers[i], 2), rows[i]["whitening"] != "none"))
-    # Whitenings that differ by a rotation share their points, and one number serves them all.
-    once = {(layers[i], *np.round(points[i], 3)): i for i in reversed(order)}
-    order = [*range(len(rows), len(rows) + len(averages)), *(i for i in order if i in once.values())]
-    rows = [*rows, *averages]
-    layers += [row["layer"] for row in averages]
-    points += [(row["uniformity"], row["alignment"]) for row in averages]
-    x, y = [floor, *(x for x, _ in points)], [y for _, y in points]
-    span = max(x) - min(x), max(y, default=0.0)
-    letters = [max(len(str(layer)), 2) for layer in layers]
-    sides = label_sides(points, order, span, letters, ruled=[floor])
-    return {(rows[i]["whitening"], layers[i]): side for i, side in sides.items()}
-
-
-def _add_arrows(figure: Drawing, pairs: Sequence[tuple[Mapping, Mapping]], spec: str) -> None:
-    """Thin arrows from the raw point of each layer to its point with a variant."""
-    if not pairs:
-        return
-    x = [value for before, after in pairs for value in (before["uniformity"], after["uniformity"], None)]
-    y = [value for before, after in pairs for value in (before["alignment"], after["alignment"], None)]
-    head = {"symbol": "arrow", "angleref": "previous", "size": [0, 9, 0] * len(pairs), "standoff": 7}
-    figure.add_scatter(
-        x=x,
-        y=y,
-        mode="lines+markers",
-        line={"color": variant_colour(spec), "width": 1},
-        marker=head | {"color": variant_colour(spec), "opacity": 1},
-        opacity=0.45,
-        hoverinfo="skip",
-        legendgroup=spec,
-        showlegend=False,
-    )

@@ -8,8 +8,9 @@ import plotly.graph_objects as go
 from whitelab.base.wording import spaced
 from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
-from whitelab.figures.marks import NAMED, add_line, add_marks, level, loss_plane, rule, share_axis
+from whitelab.figures.marks import NAMED, add_line, add_marks, level, rule, share_axis
 from whitelab.figures.panels import finish, in_words
+from whitelab.figures.planes import loss_plane
 from whitelab.figures.style import DASHES, MARK, SCORE, is_number, variant_colour
 
 OBJECTIVE_COLOURS = {
