@@ -7,10 +7,11 @@ import pytest
 import reference
 from tiny import SENTENCES, build_model, write_task
 
-from whitelab.compare import PRESETS, Bench, published
+from whitelab.compare import PRESETS, Bench, Grid, published
 from whitelab.compare.bench import Unscored
 from whitelab.compare.papers import (
     cosine_spread,
+    losses,
     pair_average,
     pair_maps,
     panels,
@@ -134,6 +135,18 @@ def test_random_cosines_narrow_where_uniformity_falls(encoder, place):
     wide, narrow = (np.std(cosine_spread(bench, one)) + np.mean(cosine_spread(bench, one)) for one in (raw, white))
     assert narrow < wide
     assert spot(bench, white).uniformity < spot(bench, raw).uniformity
+
+
+def test_the_losses_of_a_grid_are_the_spots_of_its_settings_with_a_reason_for_each_that_is_left_out(encoder, place):
+    path, rows, seen = str(place / "model"), tuple(map(Setting.parse, ("L1", "L9", "L-1"))), []
+    grid = Grid([path, "nowhere"], str(place / "graded.csv"), ["graded"], rows)
+    *_, found = losses(grid, "graded", "ge4", progress=lambda *count: seen.append(count))
+    bench, drawn = Bench(encoder, grid.data, "graded"), spread_settings(encoder.dim)
+    assert found.spots == tuple(spot(bench, one, positives="ge4") for one in (rows[0], *drawn))
+    assert {model: len(reasons) for model, reasons in found.left_out.items()} == {encoder.name: 1, "nowhere": 5}
+    for one in drawn:
+        assert np.array_equal(found.spreads[encoder.name][one.whitening], cosine_spread(bench, one))
+    assert seen == [(done, 10) for done in range(1, 11)]
 
 
 def test_a_task_that_is_not_there_says_so(encoder, place):

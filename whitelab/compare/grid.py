@@ -182,7 +182,7 @@ def compare(
     known = {} if known is None else known
     done, total, apart = 0, grid.size, names_apart(grid.models)
     for name, of_model in groupby(grid.cells(), lambda one: one.models[0]):
-        loaded, cells = _Loaded(name, grid.dtype, name in grid.allow_bin, load), []
+        loaded, cells = Loaded(name, grid.dtype, name in grid.allow_bin, load), []
 
         def called(cell: Cell, model: str = apart.get(name, "")) -> Cell:
             return replace(cell, model=model or cell.model)
@@ -208,7 +208,7 @@ def compare(
 
 
 @dataclass(eq=False)
-class _Loaded:
+class Loaded:
     """A model that is loaded when it is first asked for, or the reason why it cannot be."""
 
     name: str
@@ -218,6 +218,7 @@ class _Loaded:
 
     @cached_property
     def encoder(self) -> Encoder | str:
+        """By `load(name, dtype, allow_bin)`, or as `load_encoder` does."""
         load = self.load or (lambda name, dtype, allow_bin: load_encoder(name, dtype=dtype, allow_bin=allow_bin))
         return tried(lambda: load(self.name, self.dtype, self.allow_bin))
 

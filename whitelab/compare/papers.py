@@ -1,14 +1,15 @@
 """What the papers draw, computed on any model and data, and the printed numbers to put beside it."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
 from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.compare import published
-from whitelab.compare.bench import Bench
+from whitelab.compare.bench import Bench, tried
+from whitelab.compare.grid import Grid, Loaded
 from whitelab.compare.presets import PRESETS, Preset
 from whitelab.compare.published import SPEARMAN, Published
 from whitelab.encoding.embeddings import LayerEmbeddings
@@ -121,6 +122,64 @@ def spread_settings(dim: int) -> tuple[Setting, ...]:
 def cosine_spread(bench: Bench, setting: Setting, preset: Preset = WHITENINGBERT) -> np.ndarray:
     """WhitenedCSE Figure 1 as numbers: cosines of random pairs of different sentences under a setting."""
     return layer_profiles.cosine_sample(*bench.scored(setting, preset))
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """What has been measured so far: spots, why settings were left out by model, cosines of random pairs by model and
+    spec."""
+
+    spots: tuple[Spot, ...] = ()
+    left_out: dict[str, dict[str, str]] = field(default_factory=dict)
+    spreads: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+
+    def plus(self, spot: Spot, cosines: np.ndarray | None) -> "Losses":
+        """One spot more."""
+        spreads = self.spreads
+        if cosines is not None:
+            spreads = spreads | {spot.model: spreads.get(spot.model, {}) | {spot.whitening: cosines}}
+        return replace(self, spots=(*self.spots, spot), spreads=spreads)
+
+    def without(self, model: str, setting: Setting, reason: str) -> "Losses":
+        """Without a setting of a model."""
+        return replace(self, left_out=self.left_out | {model: self.left_out.get(model, {}) | {str(setting): reason}})
+
+
+def losses(
+    grid: Grid,
+    task: str,
+    positives: str = "gt4",
+    *,
+    store: Store | None = None,
+    progress: Progress = silent,
+    load: Callable[[str, str, bool], Encoder] | None = None,
+) -> Iterator[Losses]:
+    """WhitenedCSE Figures 1 and 3 of every model of a grid on one task, one setting more each time.
+
+    Its settings are those of the grid and those of Figure 1, whose cosines are kept. What cannot be had is left out
+    with its reason. A model is loaded by `load(name, dtype, allow_bin)`; `progress(done, total)` counts settings.
+    """
+
+    def settings(dim: int = 0) -> tuple[Setting, ...]:
+        return tuple(dict.fromkeys((*grid.settings, *spread_settings(dim))))
+
+    # Of Figure 1 the settings depend on the width, and may be in the grid: a model can have more or fewer.
+    found, done, total = Losses(), 0, len(grid.models) * len(settings())
+    for model in grid.models:
+        encoder = Loaded(model, grid.dtype, model in grid.allow_bin, load).encoder
+        lost = isinstance(encoder, str)
+        name, dim = (model, 0) if lost else (encoder.name, encoder.dim)
+        bench = None if lost else Bench(encoder, grid.data, task, store, grid.keep_going)
+        for one in settings(dim):
+            made = encoder if lost else tried(lambda one=one, bench=bench: spot(bench, one, grid.rules, positives))
+            if isinstance(made, str):
+                found = found.without(name, one, made)
+            else:
+                kept = one in spread_settings(dim)
+                found = found.plus(made, cosine_spread(bench, one, grid.rules) if kept else None)
+            done += 1
+            progress(min(done, total), total)
+            yield found
 
 
 # -------------------------------------------------------------------------------------------------- printed

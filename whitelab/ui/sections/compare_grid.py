@@ -115,15 +115,21 @@ def section(grid: Grid) -> str:
             "Nothing is computed before you press Compare: a model may have to be downloaded and every task embedded."
         )
     return (
-        "from whitelab.compare import Grid, compare, resample, written\n"
+        grid_in_code(grid, "compare", "resample", "written") + "cells = list(compare(grid, store=whitelab.Store()))\n"
+        f"print(written(cells, 'markdown', {grid.preset!r}, {grid.corpus!r}, resample(cells)))\n"
+    )
+
+
+def grid_in_code(grid: Grid, *names: str) -> str:
+    """The lines that make a grid in Python, after importing it with these `names` of `whitelab.compare`."""
+    return (
+        f"from whitelab.compare import {', '.join(('Grid', *names))}\n"
         "from whitelab.scoring.setting import parse_settings\n\n"
         f"rows = parse_settings({';'.join(map(str, grid.settings))!r})\n"
         f"options = {{'dtype': {grid.dtype!r}, 'keep_going': {grid.keep_going}, 'corpus': {grid.corpus!r}"
         + (f", 'allow_bin': {grid.allow_bin!r}" if grid.allow_bin else "")
         + "}\n"
         f"grid = Grid({list(grid.models)!r}, data, tasks, rows, {grid.preset!r}, **options)\n"
-        "cells = list(compare(grid, store=whitelab.Store()))\n"
-        f"print(written(cells, 'markdown', {grid.preset!r}, {grid.corpus!r}, resample(cells)))\n"
     )
 
 

@@ -1,7 +1,7 @@
 """The papers' figures on the loaded models and data, each a job that grows, beside what was printed."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import streamlit as st
@@ -9,7 +9,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab.base.progress import Progress
 from whitelab.base.wording import layer_names, plain, quantity, spaced
-from whitelab.compare import PRESETS, SEVEN, Bench, Grid, tried
+from whitelab.compare import PRESETS, SEVEN, Grid
 from whitelab.compare import papers as drawn
 from whitelab.encoding.checkpoints import on_disk
 from whitelab.encoding.encoders import Encoder
@@ -25,6 +25,7 @@ from whitelab.sweeps.layer_subsets import SubsetSearch
 from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study_job
+from whitelab.ui.sections.compare_grid import grid_in_code
 from whitelab.ui.sections.preset_walk import say_what_lacks
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets import asking
@@ -297,75 +298,18 @@ def losses(grid: Grid) -> str:
         f"what its training adds is not. The code has {drawn.GROUPS} groups, the paper 32 to 384; where they do not "
         "come out even, 8 is our own number."
     )
-    settings = ";".join(map(str, grid.settings))
-    allowed = f", allow_bin=name in {grid.allow_bin!r}" if grid.allow_bin else ""
     return (
-        "from whitelab.compare import PRESETS, Bench, papers, tried\n"
-        "from whitelab.scoring.setting import parse_settings\n\n"
-        f"preset, settings = PRESETS[{grid.preset!r}].fitted_on({grid.corpus!r}), parse_settings({settings!r})\n"
-        f"for name in {list(grid.models)!r}:\n"
-        f"    encoder = tried(lambda: whitelab.load_encoder(name, dtype={grid.dtype!r}{allowed}))\n"
-        "    if isinstance(encoder, str):  # why it cannot be loaded\n"
-        "        print(encoder)\n"
-        "        continue\n"
-        f"    bench = Bench(encoder, data, {task!r}, whitelab.Store(), {grid.keep_going})\n"
-        "    for one in dict.fromkeys((*settings, *papers.spread_settings(encoder.dim))):\n"
-        f"        print(name, one, tried(lambda: papers.spot(bench, one, preset, {positives!r})))\n"
+        f"{grid_in_code(grid, 'papers')}"
+        f"*_, found = papers.losses(grid, {task!r}, {positives!r}, store=whitelab.Store())\n"
+        "print(*found.spots, found.left_out, sep='\\n')\n"
     )
 
 
-def _settings(grid: Grid, dim: int = 0) -> tuple[Setting, ...]:
-    """Those of the grid, and those whose cosines are drawn of a model of `dim` dimensions."""
-    return tuple(dict.fromkeys((*grid.settings, *drawn.spread_settings(dim))))
+def _losses(grid: Grid, task: str, positives: str, progress: Progress) -> Iterator[drawn.Losses]:
+    yield from drawn.losses(grid, task, positives, store=Store(), progress=progress, load=shared_encoder)
 
 
-def _losses(grid: Grid, task: str, positives: str, progress: Progress) -> Iterator["Losses"]:
-    found, done, settings = Losses(), 0, _settings(grid)
-    total = len(grid.models) * len(settings)
-    for model in grid.models:
-        encoder = tried(lambda model=model: shared_encoder(model, grid.dtype, model in grid.allow_bin))
-        if isinstance(encoder, str):
-            found = found.without(model, dict.fromkeys(map(str, settings), encoder))
-            done += len(settings)
-            progress(min(done, total), total)
-            yield found
-            continue
-        bench = Bench(encoder, grid.data, task, Store(), grid.keep_going)
-        shown = drawn.spread_settings(encoder.dim)
-        for one in _settings(grid, encoder.dim):
-            spot = tried(lambda one=one, bench=bench: drawn.spot(bench, one, grid.rules, positives))
-            if isinstance(spot, str):
-                found = found.without(encoder.name, {str(one): spot})
-            else:
-                cosines = drawn.cosine_spread(bench, one, grid.rules) if one in shown else None
-                found = found.plus(spot, cosines)
-            done += 1
-            progress(min(done, total), total)
-            yield found
-
-
-@dataclass(frozen=True, eq=False)
-class Losses:
-    """What has been measured so far: spots, why settings were left out by model, cosines of random pairs by model and
-    spec."""
-
-    spots: tuple[drawn.Spot, ...] = ()
-    left_out: dict[str, dict[str, str]] = field(default_factory=dict)
-    spreads: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
-
-    def plus(self, spot: drawn.Spot, cosines: np.ndarray | None) -> "Losses":
-        """One spot more."""
-        spreads = self.spreads
-        if cosines is not None:
-            spreads = spreads | {spot.model: spreads.get(spot.model, {}) | {spot.whitening: cosines}}
-        return replace(self, spots=(*self.spots, spot), spreads=spreads)
-
-    def without(self, model: str, reasons: dict[str, str]) -> "Losses":
-        """Without settings of a model, each with its reason."""
-        return replace(self, left_out=self.left_out | {model: self.left_out.get(model, {}) | reasons})
-
-
-def _draw_losses(found: Losses) -> None:
+def _draw_losses(found: drawn.Losses) -> None:
     if found.spots:
         _plane(found)
     for model, reasons in found.left_out.items():
@@ -383,7 +327,7 @@ def _say_left_out(model: str, reasons: dict[str, str]) -> None:
         st.caption(plain(f"{line}."), help=each)
 
 
-def _plane(found: Losses) -> None:
+def _plane(found: drawn.Losses) -> None:
     rows = [one.as_dict() | {"label": _short(one)} for one in found.spots]
     floor = geometry.uniformity_floor(max(one.dim for one in found.spots))
     chart(figures.setting_plane(rows, floor), "paper-losses", lambda: rows)
@@ -394,7 +338,7 @@ def _plane(found: Losses) -> None:
     )
 
 
-def _spreads(found: Losses) -> None:
+def _spreads(found: drawn.Losses) -> None:
     for model, samples in found.spreads.items():
         st.markdown(f"**How evenly does the last layer of {plain(model)} fill the sphere?** Cosines of random pairs.")
         spots = [one for one in found.spots if one.model == model]
