@@ -8,9 +8,10 @@ from collections.abc import Collection, Iterable, Sequence
 from whitelab.base.checks import check_choice
 from whitelab.base.wording import best_as_printed
 from whitelab.compare.against import Resampled
-from whitelab.compare.grid import AVERAGE, Cell, Row
+from whitelab.compare.grid import AVERAGE, Cell, Grid, Row, mean_over_tasks
 from whitelab.compare.preset_walk import Walk
 from whitelab.compare.presets import preset_line
+from whitelab.scoring.setting import Setting
 from whitelab.whitening import starved_remedy
 
 FORMATS = ("csv", "markdown", "latex")
@@ -50,6 +51,38 @@ def starved_note(cells: Iterable[Cell]) -> str:
         f"{'; '.join(where)}: fitted on so few texts that the map sets them all equally far apart, whatever they "
         f"say. {remedy}"
     )
+
+
+def random_beside_trained(cells: Sequence[Cell], grid: Grid) -> str:
+    """How near whitening brings random weights to trained ones, where a grid has both; empty where it has not.
+
+    Of several tasks the scores are the averages of the table. A row that lacks one, or has a starved map, says nothing.
+    """
+    rows: dict[tuple[str, Setting], list[Cell]] = {}
+    for cell in cells:
+        if cell.spearman is not None and not cell.starved:
+            rows.setdefault((cell.model, cell.setting), []).append(cell)
+    scores = {
+        row: mean_over_tasks([cell.spearman for cell in found], grid.rules)
+        for row, found in rows.items()
+        if len(found) == len(grid.tasks)
+    }
+    drawn = dict.fromkeys(model for model, _ in scores if model.startswith("random"))
+    whitened = dict.fromkeys(setting for _, setting in scores if setting.whitening != "none")
+    under = f"On average over {len(grid.tasks)} tasks, under" if len(grid.tasks) > 1 else "Under"
+    for name in drawn:
+        trained = next((model for model, _ in scores if name.endswith(f":{model}")), None)
+        for setting in whitened:
+            points = [scores.get((model, row)) for row in (setting.raw, setting) for model in (name, trained)]
+            if None not in points:
+                random_raw, trained_raw, random_now, trained_now = points
+                return (
+                    f"{under} {setting.raw} random weights score {random_raw:.2f} and trained ones {trained_raw:.2f}, "
+                    f"{trained_raw - random_raw:.1f} points apart; whitened ({setting}), {random_now:.2f} and "
+                    f"{trained_now:.2f}, {trained_now - random_now:.1f} apart. Random weights have learnt nothing, so "
+                    "that part of a score comes from the words alone."
+                )
+    return ""
 
 
 def notes_of(rows: Iterable[Cell | Walk]) -> list[str]:

@@ -11,14 +11,12 @@ from whitelab import figures
 from whitelab.base.progress import Progress
 from whitelab.base.wording import plain, quantity, spaced
 from whitelab.compare import AVERAGE, Cell, Grid, Resampled
-from whitelab.compare.grid import mean_over_tasks
 from whitelab.datasets import BUNDLED_SETS
 from whitelab.encoding.catalogue import entry
 from whitelab.encoding.checkpoints import check_model, on_disk
 from whitelab.encoding.names import BUNDLED, ModelError
 from whitelab.figures import heights
 from whitelab.scoring.paired import RESAMPLES, VERDICTS, settled
-from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.jobs import claim, follow, forget_finished, jobs
 from whitelab.ui.results.study import name_of, remembered, study_job
@@ -106,7 +104,7 @@ def section(grid: Grid) -> str:
         st.session_state["grid"] = grid
     if drawn or st.session_state.get("grid") == grid:
         draw(grid, mteb_files.rows(grid.tasks))
-        st.markdown(random_beside_trained(there, grid))
+        st.markdown(comparing.random_beside_trained(there, grid))
     elif there:
         st.info(f"{len(there)} of {grid.size} cells are known from before. Press Compare for the others.")
         table(there, view_picker(grid), grid.preset)
@@ -168,38 +166,6 @@ def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> None:
     if tested and drawn is not None:
         st.subheader("One row against another")
         row_against_row(drawn, cells, grid.preset)
-
-
-def random_beside_trained(cells: Sequence[Cell], grid: Grid) -> str:
-    """How near whitening brings random weights to trained ones, where a grid has both; empty where it has not.
-
-    Of several tasks the scores are the averages of the table. A row that lacks one, or has a starved map, says nothing.
-    """
-    rows: dict[tuple[str, Setting], list[Cell]] = {}
-    for cell in cells:
-        if cell.spearman is not None and not cell.starved:
-            rows.setdefault((cell.model, cell.setting), []).append(cell)
-    scores = {
-        row: mean_over_tasks([cell.spearman for cell in found], grid.rules)
-        for row, found in rows.items()
-        if len(found) == len(grid.tasks)
-    }
-    drawn = dict.fromkeys(model for model, _ in scores if model.startswith("random"))
-    whitened = dict.fromkeys(setting for _, setting in scores if setting.whitening != "none")
-    under = f"On average over {len(grid.tasks)} tasks, under" if len(grid.tasks) > 1 else "Under"
-    for name in drawn:
-        trained = next((model for model, _ in scores if name.endswith(f":{model}")), None)
-        for setting in whitened:
-            points = [scores.get((model, row)) for row in (setting.raw, setting) for model in (name, trained)]
-            if None not in points:
-                random_raw, trained_raw, random_now, trained_now = points
-                return (
-                    f"{under} {setting.raw} random weights score {random_raw:.2f} and trained ones {trained_raw:.2f}, "
-                    f"{trained_raw - random_raw:.1f} points apart; whitened ({setting}), {random_now:.2f} and "
-                    f"{trained_now:.2f}, {trained_now - random_now:.1f} apart. Random weights have learnt nothing, so "
-                    "that part of a score comes from the words alone."
-                )
-    return ""
 
 
 def _stand(grid: Grid, cells: Sequence[Cell]) -> str:

@@ -1,12 +1,11 @@
-"""What Compare says of random weights are the numbers of its table."""
+"""What is said of random weights beside trained ones are the numbers of the table."""
 
 import pytest
 
-from whitelab.compare import PRESETS, Cell, Grid
+from whitelab.compare import PRESETS, Cell, Grid, random_beside_trained
 from whitelab.encoding.embeddings import Origin
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Protocol, Setting
-from whitelab.ui.sections.compare_grid import random_beside_trained
 
 ROWS = ("mean/L1", "mean/L1:pca", "mean/L1:pca@2")
 MODELS = {"trained": "base", "drawn": "random@0:base", "cut": "base[:3]", "other": "random@0:elsewhere"}
