@@ -84,13 +84,13 @@ except ValueError as error:
     st.error(plain(str(error)))
     st.stop()
 one = OneModel(tuple(models), chosen.model.name, chosen.dtype)
-figure = paper_figures.Figure.on(grid, one.name)
+paper_grid = paper_figures.PaperGrid.on(grid, one.name)
 sections = {
     "Grid": lambda: compare_grid.section(grid),
     "Two presets": one.part(lambda: preset_walk.side_by_side(grid, one.name)),
-    "WhiteningBERT, Figure 1": one.part(lambda: paper_figures.pair_heatmaps(figure)),
-    "WhiteningBERT, Figure 2": one.part(lambda: paper_figures.size_curve(figure)),
-    "BERT-whitening, Figure 1": one.part(lambda: paper_figures.k_curves(figure)),
+    "WhiteningBERT, Figure 1": one.part(lambda: paper_figures.pair_heatmaps(paper_grid)),
+    "WhiteningBERT, Figure 2": one.part(lambda: paper_figures.size_curve(paper_grid)),
+    "BERT-whitening, Figure 1": one.part(lambda: paper_figures.k_curves(paper_grid)),
     "WhitenedCSE, Figures 1 and 3": lambda: paper_figures.losses(grid),
 }
 made = tabs(sections, "part") or ""

@@ -1,7 +1,7 @@
 """The papers' figures on the loaded models and data, each a job that grows, beside what was printed."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import streamlit as st
@@ -37,21 +37,19 @@ SUBSETS = PRESETS["whiteningbert"].applied(Setting())  # its own layers do not c
 EVERY_K = Setting.parse("L1+L-1:pca")
 
 
-@dataclass(frozen=True)
-class Figure:
-    """What a figure is of: one of the paper's, on the one model of a `grid` and its tasks."""
-
-    grid: Grid
+class PaperGrid(Grid):
+    """What a paper's figure is drawn of: a grid of one model, whose settings and preset are the paper's."""
 
     @classmethod
-    def on(cls, grid: Grid, model: str) -> "Figure":
-        """On `model` and what else a grid has: settings and preset are the paper's."""
-        return cls(replace(grid, models=(model,), versions=(), settings=(), preset="whiteningbert", corpus=None))
+    def on(cls, grid: Grid, model: str) -> "PaperGrid":
+        """On `model` and the data of a grid."""
+        shared = "data", "tasks", "dtype", "keep_going", "stamp", "allow_bin"
+        return cls((model,), settings=(), **{name: getattr(grid, name) for name in shared})
 
     @property
     def model(self) -> str:
         """The model's name."""
-        return self.grid.models[0]
+        return self.models[0]
 
     @property
     def name(self) -> str:
@@ -61,35 +59,34 @@ class Figure:
     @property
     def over(self) -> str:
         """The tasks in words."""
-        tasks = self.grid.tasks
-        return tasks[0] if len(tasks) == 1 else f"the mean of {len(tasks)} tasks"
+        return self.tasks[0] if len(self.tasks) == 1 else f"the mean of {len(self.tasks)} tasks"
 
     def read(self) -> tuple[Encoder, str, tuple[str, ...]]:
         """The loaded model, the data, and the tasks."""
-        encoder = shared_encoder(self.model, self.grid.dtype, self.model in self.grid.allow_bin)
-        return encoder, self.grid.data, self.grid.tasks
+        encoder = shared_encoder(self.model, self.dtype, self.model in self.allow_bin)
+        return encoder, self.data, self.tasks
 
     def options(self) -> dict:
         """What reading and embedding take."""
-        return {"store": Store(), "keep_going": self.grid.keep_going}
+        return {"store": Store(), "keep_going": self.keep_going}
 
     @property
     def code(self) -> str:
         """The first lines of each figure in Python, with what `read` and `options` give."""
         return (
             "from whitelab.compare import papers\n\n"
-            f"options = {{'store': whitelab.Store(), 'keep_going': {self.grid.keep_going}}}\n"
+            f"options = {{'store': whitelab.Store(), 'keep_going': {self.keep_going}}}\n"
         )
 
 
 # ----------------------------------------------------------------------------------- WhiteningBERT, Figure 1
 
 
-def pair_heatmaps(figure: Figure) -> str:
+def pair_heatmaps(grid: PaperGrid) -> str:
     """Every pair of layers, averaged over the tasks, beside the printed cells. Returns the lines that make them."""
     st.markdown("**Which pairs of layers?** Average over the tasks of every pair of layers, without whitening.")
     panels = drawn.panels()
-    own = drawn.printed_pairs(figure.name)
+    own = drawn.printed_pairs(grid.name)
 
     beside = st.selectbox(
         "Printed panel",
@@ -107,7 +104,7 @@ def pair_heatmaps(figure: Figure) -> str:
         values = [s for s in (*ours.values(), *printed.values()) if s is not None]
         left, right = st.columns(2)
         with left:
-            st.markdown(f"Measured: **{figure.name}**, {', '.join(maps)}")
+            st.markdown(f"Measured: **{grid.name}**, {', '.join(maps)}")
             scale = (min(values), max(values))
             map_ours = figures.pair_heatmap(ours, layers, highest(ours), scale=scale)
             chart(map_ours, "paper-pairs", lambda: _cells(ours, own))
@@ -120,31 +117,31 @@ def pair_heatmaps(figure: Figure) -> str:
             chart(figures.difference_heatmap(gaps, layers), "paper-pair-differences", lambda: _cells(ours, own))
         else:
             why = "is not among the four printed models" if not own else "has not been scored on all seven tasks"
-            st.caption(f"No difference is shown: {figure.name} {why}.")
+            st.caption(f"No difference is shown: {grid.name} {why}.")
 
     title = "Scoring every pair of layers of every task"
-    job = study_job(_pair_maps, figure, title=title, unit="tasks", place="paper-pairs")
+    job = study_job(_pair_maps, grid, title=title, unit="tasks", place="paper-pairs")
     follow(
         job,
         draw,
         key="paper-pairs-part",
-        note=lambda maps: _done(figure, maps),
+        note=lambda maps: _done(grid, maps),
         room=heights.room(heights.PAIRS),
     )
     st.caption(
         "Huang et al. 2021 (WhiteningBERT), Figure 1: mean over subsets, mean over tasks. Both maps share one scale."
     )
     return (
-        f"{figure.code}*_, maps = papers.pair_maps(papers.spaces(encoder, data, tasks, **options))\n"
+        f"{grid.code}*_, maps = papers.pair_maps(papers.spaces(encoder, data, tasks, **options))\n"
         "for layers, value in papers.pair_average(maps).items():\n"
         "    print(layers, value)\n"
     )
 
 
-def _pair_maps(figure: Figure, progress: Progress) -> Iterator[dict[str, LayerPairs]]:
-    for maps in drawn.pair_maps(drawn.spaces(*figure.read(), **figure.options())):
+def _pair_maps(grid: PaperGrid, progress: Progress) -> Iterator[dict[str, LayerPairs]]:
+    for maps in drawn.pair_maps(drawn.spaces(*grid.read(), **grid.options())):
         yield maps
-        progress(len(maps), len(figure.grid.tasks))
+        progress(len(maps), len(grid.tasks))
 
 
 def _cells(ours: dict, printed: dict) -> list[dict]:
@@ -154,20 +151,20 @@ def _cells(ours: dict, printed: dict) -> list[dict]:
     ]
 
 
-def _done(figure: Figure, found) -> str:
-    return f"{figure.name} on {', '.join(found)}."
+def _done(grid: PaperGrid, found) -> str:
+    return f"{grid.name} on {', '.join(found)}."
 
 
 # ----------------------------------------------------------------------------------- WhiteningBERT, Figure 2
 
 
-def size_curve(figure: Figure) -> str:
+def size_curve(grid: PaperGrid) -> str:
     """The best score by number of layers. Returns the lines that make it."""
     st.markdown(
         "**How many layers?** The best average over the tasks of any subset of so many layers, without whitening."
     )
 
-    printed = drawn.printed_sizes(figure.name)
+    printed = drawn.printed_sizes(grid.name)
 
     def draw(found) -> None:
         best = {size: (one.layers, one.spearman) for size, one in found.ranking.best_by_size.items()}
@@ -176,13 +173,13 @@ def size_curve(figure: Figure) -> str:
             | {"published": printed[size][1] if size in printed else None}
             for size, (layers, score) in sorted(best.items())
         ]
-        sizes = figures.size_curves({"none": best}, {"none": figure.name}, found.n_layers, printed)
+        sizes = figures.size_curves({"none": best}, {"none": grid.name}, found.n_layers, printed)
         chart(sizes, "paper-sizes", lambda: rows)
 
-    job = study_job(_subsets, figure, title="Scoring every subset of layers", unit="steps", place="paper-sizes")
+    job = study_job(_subsets, grid, title="Scoring every subset of layers", unit="steps", place="paper-sizes")
     note = lambda found: (  # noqa: E731
         f"{spaced(found.scored)} subsets; the best is {layer_names(found.best.layers)} with "
-        f"{found.best.spearman:.2f}, {figure.over}."
+        f"{found.best.spearman:.2f}, {grid.over}."
         if found.best
         else "No score is defined."
     )
@@ -193,25 +190,25 @@ def size_curve(figure: Figure) -> str:
         + ("drawn as diamonds." if printed else "which prints none for this model.")
     )
     return (
-        f"{figure.code}spaces = dict(papers.spaces(encoder, data, tasks, **options))\n"
+        f"{grid.code}spaces = dict(papers.spaces(encoder, data, tasks, **options))\n"
         f"found = whitelab.search_subsets(spaces, whitelab.Setting.parse({str(SUBSETS)!r}))\n"
         "for size, best in found.ranking.best_by_size.items():\n"
         "    print(size, best.layers, best.spearman)\n"
     )
 
 
-def _subsets(figure: Figure, progress: Progress) -> Iterator[SubsetSearch]:
+def _subsets(grid: PaperGrid, progress: Progress) -> Iterator[SubsetSearch]:
     spaces = {}
-    for task, space in drawn.spaces(*figure.read(), **figure.options()):
+    for task, space in drawn.spaces(*grid.read(), **grid.options()):
         spaces[task] = space
-        progress(len(spaces), len(figure.grid.tasks))
+        progress(len(spaces), len(grid.tasks))
     yield from layer_subsets.stream(spaces, SUBSETS, progress=progress, every=0.5)
 
 
 # ------------------------------------------------------------------------------------ BERT-whitening, Figure 1
 
 
-def k_curves(figure: Figure) -> str:
+def k_curves(grid: PaperGrid) -> str:
     """One curve a task over every k, with its optimum. Returns the lines that make them."""
     st.markdown(
         "**How many dimensions?** First and last layer, whitened: every task at every k, the optimum of each starred."
@@ -219,7 +216,7 @@ def k_curves(figure: Figure) -> str:
 
     def draw(curves) -> None:
         dim = next(iter(curves.values())).dim
-        printed = [one for one in drawn.printed_ks(figure.name, dim) if one.column in curves]
+        printed = [one for one in drawn.printed_ks(grid.name, dim) if one.column in curves]
         points = [(one.column, drawn.printed_k(one, dim), one.value) for one in printed]
         found, beside = {task: one.spearman for task, one in curves.items()}, {(t, k): v for t, k, v in points}
         chart(
@@ -237,12 +234,12 @@ def k_curves(figure: Figure) -> str:
             f"most tasks."
         )
 
-    job = study_job(_task_curves, figure, title="Scoring every k of every task", unit="tasks", place="paper-ks")
+    job = study_job(_task_curves, grid, title="Scoring every k of every task", unit="tasks", place="paper-ks")
     follow(
         job,
         draw,
         key="paper-ks-part",
-        note=lambda curves: _done(figure, curves),
+        note=lambda curves: _done(grid, curves),
         room=heights.room(heights.PLANE),
     )
     st.caption(
@@ -250,17 +247,17 @@ def k_curves(figure: Figure) -> str:
         "sentences of at most 64 tokens. Its curves are not in the text; the printed scores of Tables 1 and 2 that "
         "lie on them are drawn as diamonds where the model is theirs."
     )
-    say_what_lacks(["bert-whitening"], figure.grid.data, figure.grid.tasks)
+    say_what_lacks(["bert-whitening"], grid.data, grid.tasks)
     return (
-        f"{figure.code}ends = whitelab.Setting.parse({str(EVERY_K)!r})  # the first and the last layer\n"
+        f"{grid.code}ends = whitelab.Setting.parse({str(EVERY_K)!r})  # the first and the last layer\n"
         "*_, curves = papers.task_curves(encoder, data, tasks, ends, **options)\n"
         "for task, curve in curves.items():\n"
         "    print(task, curve.best_k, curve.best_k and curve.spearman[curve.best_k - 1])\n"
     )
 
 
-def _task_curves(figure: Figure, progress: Progress) -> Iterator[dict[str, KCurve]]:
-    yield from drawn.task_curves(*figure.read(), EVERY_K, progress=progress, **figure.options())
+def _task_curves(grid: PaperGrid, progress: Progress) -> Iterator[dict[str, KCurve]]:
+    yield from drawn.task_curves(*grid.read(), EVERY_K, progress=progress, **grid.options())
 
 
 # ------------------------------------------------------------------------------------ WhitenedCSE, Figures 1 and 3
