@@ -21,6 +21,7 @@ from whitelab.compare import (
     compare,
     preset_line,
     printed,
+    ranked,
     resample,
     starved_note,
     written,
@@ -263,6 +264,13 @@ ORDERED = [
 def test_rows_are_sorted_by_a_column_and_equals_keep_their_order(by, rows):
     found = dict.fromkeys(f"{one.model} {one.setting.named_layers}" for one in arranged(ORDERED, by=by))
     assert list(found) == rows
+
+
+def test_rows_are_ranked_by_the_mean_of_their_scores_and_those_without_one_are_the_last(place, tasks):
+    (scored, *_) = cells(place, tasks, "L1:pca")
+    table = [replace(one, score=one.spearman and scored.score) for one in ORDERED]
+    lines = list(dict.fromkeys(one.row for one in table))
+    assert ranked(lines, table) == [("a", "mean/L1"), ("b", "mean/L1"), ("a", "mean/L2"), ("b", "mean/L2")]
 
 
 def test_what_is_filtered_out_is_out_of_rows_and_columns():
