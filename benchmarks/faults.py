@@ -200,7 +200,7 @@ def training(few: bool) -> Work:
 
     def do(folder: Path, home=home) -> None:  # which is there as long as this is
         path = folder / "run"
-        run = find_run(path) if path.exists() else create(config, texts, None, path)
+        run = find_run(path) if (path / "config.json").exists() else create(config, texts, None, path)
         before, state = run.checkpoint or 0, run.state()
         for _ in run.follow(state == "died", "cpu") if state != "finished" else ():
             pass
@@ -208,7 +208,7 @@ def training(few: bool) -> Work:
 
     def left(folder: Path) -> int:
         path = folder / "run"
-        if not path.exists():
+        if not (path / "config.json").exists():
             return 0
         run = find_run(path)
         run.records()

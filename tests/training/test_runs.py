@@ -158,6 +158,36 @@ def test_a_taken_folder_is_refused(config, tmp_path):
         create(config, SENTENCES, None, tmp_path / "taken")
 
 
+@pytest.mark.parametrize("writes", [0, 1])
+def test_what_a_kill_left_of_a_run_that_was_being_made_is_no_run_and_takes_no_folder(
+    config, tmp_path, monkeypatch, writes
+):
+    done, real = [], runs.write_aside
+
+    def write(path, data):
+        if len(done) == writes:
+            raise KeyboardInterrupt
+        done.append(path)
+        real(path, data)
+
+    monkeypatch.setattr(runs, "write_aside", write)
+    with pytest.raises(KeyboardInterrupt):
+        create(config, SENTENCES, None, tmp_path / "run")
+    monkeypatch.undo()
+    (tmp_path / "run" / f"{'0' * 32}.tmp").write_bytes(b"")  # as a kill in the midst of a write leaves it
+    with pytest.raises(RunError, match="there is none"):
+        find_run(tmp_path / "run")
+    assert create(config, SENTENCES[:9], None, tmp_path / "run").data() == (SENTENCES[:9], None)
+
+
+@pytest.mark.parametrize("data", ['{"mine": 1}', "[1]", "mine"])
+def test_data_of_ones_own_are_not_taken_for_those_of_a_killed_run(config, tmp_path, data):
+    (tmp_path / "data.json").write_text(data)
+    with pytest.raises(RunError, match="is not empty"):
+        create(config, SENTENCES, None, tmp_path)
+    assert (tmp_path / "data.json").read_text() == data
+
+
 def test_the_model_is_found_by_the_runs_name(run, config):
     assert trained_models() == ()
     with pytest.raises(ModelError, match="model='trained:simcse-1' must be a model that was trained here: none so far"):

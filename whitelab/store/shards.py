@@ -219,6 +219,11 @@ def write_aside(path: Path, data: bytes) -> None:
         file.write(data)
 
 
+def is_aside(path: Path) -> bool:
+    """Whether a killed writer of a file or a folder left it, or a living one is about to write it."""
+    return bool(TEMPORARY_NAME.fullmatch(path.name) or ASIDE_NAME.fullmatch(path.name))
+
+
 def remove_abandoned(folder: Path, also: Callable[[Path], object] = lambda path: False) -> None:
     """Remove what killed writers of `write_aside` left in `folder`, and files that are `also` to go.
 
@@ -258,6 +263,20 @@ def folder_aside(folder: Path) -> Iterator[Path]:
         os.replace(new, folder)
     finally:
         _undo(home)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder so that under its own name it is whole or gone; a kill leaves what `recover_folders` removes.
+
+    Raises OSError where it cannot be moved.
+    """
+    home = folder.with_name(f".{uuid.uuid4().hex}.tmp")
+    gone = home / ASIDE_PARTS[0] / folder.name  # not where a folder is put back from
+    gone.parent.mkdir(parents=True)
+    try:
+        os.replace(folder, gone)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def recover_folders(parent: Path) -> None:

@@ -5,13 +5,13 @@ A checkpoint is written aside and renamed, so under its own name it is whole, an
 
 import os
 import re
-import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import torch
 from safetensors.torch import load_model, save_model
 
-from whitelab.store.shards import folder_aside
+from whitelab.store.shards import folder_aside, remove_folder
 from whitelab.training.config import TrainConfig
 from whitelab.training.trainer import Trainer
 
@@ -61,7 +61,8 @@ def save(folder: Path, trainer: Trainer, extra: dict) -> None:
                 os.fsync(written.fileno())
     for old in before:
         if old != path:
-            shutil.rmtree(old, ignore_errors=True)
+            with suppress(OSError):  # of no more use, and no reason to end a run
+                remove_folder(old)
 
 
 def restore(path: Path, trainer: Trainer) -> dict:

@@ -28,7 +28,7 @@ from whitelab.encoding.checkpoints import runs_root
 from whitelab.encoding.names import TRAINED
 from whitelab.store import held_folder
 from whitelab.store.held_folder import now
-from whitelab.store.shards import write_aside
+from whitelab.store.shards import is_aside, remove_folder, write_aside
 from whitelab.training import StepRecord, TrainConfig, objectives, train
 from whitelab.training.checkpoints import checkpoints, step_of
 from whitelab.training.loop import CHECKPOINTS, MODEL
@@ -217,7 +217,7 @@ class Run:
         """Delete the run, its checkpoints and its model. Raises RunError while it is being trained."""
         if held_folder.is_free(self.folder) is False:
             raise RunError(f"run={self.name!r} is being trained by {self.owner()}: cancel it first")
-        shutil.rmtree(self.folder)
+        remove_folder(self.folder)
 
 
 @dataclass(frozen=True)
@@ -259,13 +259,13 @@ def create(
 ) -> Run:
     """A new run that waits, in `folder` or under a name of its own in the usual place; nothing is trained yet.
 
-    Raises RunError where the folder is taken.
+    Raises RunError where the folder is taken; what a killed `create` left in it is replaced.
     """
     if folder is None:
         path = _new_folder(runs_root(), objectives.parse(config.objective).name)
     else:
         path = _path(folder, "out")
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if path.exists() and not (path.is_dir() and _is_unbegun(path)):
             raise RunError(f"out={str(path)!r} is not empty: choose another folder, or resume the run that is there")
         path.mkdir(parents=True, exist_ok=True)
     data = {"sentences": list(sentences), "pairs": None if evaluation is None else _as_dict(evaluation)}
@@ -298,6 +298,16 @@ def runs() -> tuple[Run, ...]:
             TrainConfig.of(asked["config"])
             found[run] = (asked["created"], run.name)
     return tuple(sorted(found, key=found.get, reverse=True))
+
+
+def _is_unbegun(folder: Path) -> bool:
+    """Whether a folder is empty, but for what is written of a run before its config."""
+    names = {path.name for path in folder.iterdir() if not is_aside(path)}
+    if names != {_DATA}:
+        return not names
+    with suppress(RunError, AttributeError):
+        return _read(folder / _DATA).keys() == {"sentences", "pairs"}
+    return False
 
 
 def _path(folder: str | Path, argument: str) -> Path:
