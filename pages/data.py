@@ -11,6 +11,7 @@ from whitelab.ui.sections import data_views, downloads, uploads
 from whitelab.ui.sidebar import malformed, own_data
 from whitelab.ui.sidebar.opening import chosen_pairs
 from whitelab.ui.widgets.chart import data_of
+from whitelab.ui.widgets.note import note
 
 chosen = ask(
     "What data is this, and can I bring my own?",
@@ -49,9 +50,7 @@ if pairs is not None:
     data_of(task=pairs.task, split=pairs.split)
     data_views.numbers(chosen, pairs, lengths)
     data_views.charts(pairs, lengths)
-    for note in pairs.notes:
-        if not note.startswith("malformed rows"):  # they are listed
-            st.caption(f"Note: {plain(note)}")
+    note(*(one for one in pairs.notes if not one.startswith("malformed rows")))  # they are listed
     if pairs.problems:
         with st.expander(f"{quantity(len(pairs.problems), 'row was', 'rows were')} rejected", icon=":material/rule:"):
             malformed.table(pairs.problems)

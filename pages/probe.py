@@ -30,8 +30,6 @@ with st.container(key="controls"):
     if data is None:
         st.stop()
     plan = probing.choose(data, opened)
-for note in data.notes:
-    st.caption(f"Note: {plain(note)}")
 texts = probing.open_texts(chosen, data)
 if texts is None:
     st.stop()

@@ -31,8 +31,6 @@ with st.container(key="controls"):
     if data is None:
         st.stop()
     comparison = rankings.choose(data, opened)
-for note in data.notes:
-    st.caption(f"Note: {plain(note)}")
 space = rankings.open_set(chosen, opened, data, comparison)
 if space is None:
     st.stop()

@@ -5,6 +5,7 @@ from functools import wraps
 
 import pytest
 import torch
+from judged import QUERIES, write_retrieval
 
 import whitelab
 from whitelab.ui.sections import advising as section
@@ -44,6 +45,13 @@ def test_labelled_texts_are_told_of_as_they_are_on_the_page_of_probes(small, tmp
     for page in ("advise", "probe"):
         at = until(start(page, **small, purpose="classify", labelled=str(tmp_path / "twice.tsv")))
         assert said(at, "10 of 20 rows repeat another's text")
+
+
+def test_a_search_set_is_told_of_as_it_is_on_the_page_of_retrieval(small, tmp_path):
+    folder = write_retrieval(tmp_path / "mine", queries=QUERIES | {"q3": "who cooks"})
+    for page in ("advise", "retrieval"):
+        judged = {"judged-pairs-search-sentences": "search", "searched-data": str(folder)}
+        assert said(until(start(page, **small, purpose="rank", **judged)), "Note: 1 query left out")
 
 
 @pytest.mark.parametrize("advised", ["L2:soft:gamma=0.5@3", "L0+L1:soft"])

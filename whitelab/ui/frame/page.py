@@ -21,6 +21,7 @@ from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets import address
 from whitelab.ui.widgets.chart import begin_figures, data_of, shown
 from whitelab.ui.widgets.metric import number
+from whitelab.ui.widgets.note import note
 from whitelab.whitening import too_few
 
 RAW = "raw vectors are chosen in the bar: where this page holds a whitening against them, it is PCA whitening."
@@ -71,7 +72,7 @@ def open_page(
     if of_pairs:
         data_of(opened.space.origin, chosen.compared)
     if intervals and (few := few_note(opened.space.n_pairs, "pairs")):
-        st.caption(f"Note: {few}.")
+        note(f"{few}.")
     if of_pairs and (found := number_of(opened.space, chosen.setting)).starved:
         st.warning(too_few(chosen.setting.whitening, found.rank, opened.space.dim), icon=":material/warning:")
     raw = number_of(opened.space, chosen.compared.raw)
@@ -79,15 +80,14 @@ def open_page(
     said = (
         [backwards] * bool(backwards) + [LEFT] * too_large(opened.space) + [RAW] * (chosen.setting.whitening == "none")
     )
-    for note in (*opened.pairs.notes, *opened.report.notes, *said):
-        st.caption(f"Note: {plain(note)}")
+    note(*opened.pairs.notes, *opened.report.notes, *said)
     if opened.pairs.problems:
         with st.expander(
             f"{quantity(len(opened.pairs.problems), 'malformed row was', 'malformed rows were')} left out"
         ):
             malformed.table(opened.pairs.problems)
     if opened.report.truncated:
-        st.caption(f"Note: {cut_note(opened.report.truncated, 'sentence', chosen.model.max_length)}.")
+        note(f"{cut_note(opened.report.truncated, 'sentence', chosen.model.max_length)}.")
     return chosen, opened
 
 

@@ -127,8 +127,6 @@ def _search(chosen: Workspace, purpose: str) -> Question | None:
 
 def _texts(chosen: Workspace, purpose: str) -> Question | None:
     data = labelled_texts.choose()
-    for note in data.notes if data else ():
-        st.caption(f"Note: {plain(note)}")
     texts = data and probing.open_texts(chosen, data)
     if texts is None:
         return None

@@ -24,6 +24,7 @@ from whitelab.ui.sections import mteb_files
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets.chart import chart, keep_rows, rounded_table, text_width
 from whitelab.ui.widgets.choice import choice
+from whitelab.ui.widgets.note import note
 
 BUNDLED_MODELS = (BUNDLED, f"{BUNDLED}:3", f"random:{BUNDLED}", f"sif:{BUNDLED}")  # what the page opens with
 CELLS_KEPT = 2000  # of one data set; each holds a cosine for every pair
@@ -281,8 +282,7 @@ def _value(cell: Cell | None, shows: str, drawn: Resampled | None) -> float | st
 
 
 def _beside(cells: Sequence[Cell]) -> None:
-    for note in comparing.notes_of(cells):
-        st.caption(f"Note: {plain(note)}")
+    note(*comparing.notes_of(cells))
     if starved := comparing.starved_note(cells):
         st.warning(plain(starved), icon=":material/warning:")
     known = [cell for cell in cells if cell.published is not None and cell.spearman is not None]

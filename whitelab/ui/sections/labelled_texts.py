@@ -11,6 +11,7 @@ from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import malformed
 from whitelab.ui.sidebar.own_data import UPLOADED
 from whitelab.ui.widgets.address import among, bound, spelt
+from whitelab.ui.widgets.note import note
 from whitelab.ui.widgets.typed import typed_choice
 from whitelab.ui.widgets.uploader import uploader
 
@@ -39,7 +40,13 @@ def read(
 
 
 def choose() -> LabelledTexts | None:
-    """The labelled texts this visitor chose, or None after saying what is missing or wrong."""
+    """The labelled texts this visitor chose, with their notes, or None after saying what is missing or wrong."""
+    data = _chosen()
+    note(*(data.notes if data else ()))
+    return data
+
+
+def _chosen() -> LabelledTexts | None:
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     with left:
         data = typed_choice(

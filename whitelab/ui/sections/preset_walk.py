@@ -33,6 +33,7 @@ from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets import address
 from whitelab.ui.widgets.chart import chart, rounded_table
 from whitelab.ui.widgets.choice import choice
+from whitelab.ui.widgets.note import note
 
 OWN = "each its own"
 
@@ -53,8 +54,7 @@ def corpus_picker(names: tuple[str, ...], key: str) -> str | None:
 
 def say_what_lacks(names: Sequence[str], data: str, tasks: Sequence[str]) -> None:
     """Say where the data lacks splits that a preset among `names` fits on or scores."""
-    for lacking in lacking_splits(names, data, tasks):
-        st.caption(plain(f"Note: {lacking}."))
+    note(*(f"{lacking}." for lacking in lacking_splits(names, data, tasks)))
 
 
 def side_by_side(grid: Grid, model: str) -> str:
@@ -188,8 +188,7 @@ def _draw(found: tuple[Walk, ...]) -> None:
         "Points of Spearman x 100 that each choice moves the score by, changed one after the other from top to "
         "bottom. In another order the steps can differ, because choices depend on each other; their sum cannot."
     )
-    for note in notes_of(found):
-        st.caption(f"Note: {plain(note)}")
+    note(*notes_of(found))
 
 
 def _titled(found: tuple[Walk, ...]) -> list[tuple[str, Walk]]:

@@ -29,6 +29,7 @@ from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.chart import chart, csv_button, rounded_table
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
+from whitelab.ui.widgets.note import note
 from whitelab.ui.widgets.verdict import bare, interval, p_value
 from whitelab.whitening import too_few
 
@@ -107,13 +108,13 @@ def open_texts(chosen: Workspace, data: LabelledTexts) -> Texts | None:
     def work(progress: Progress) -> Texts:
         encoder = chosen.encoder()
         space, report = probes.embed_texts(encoder, data, chosen.setting.pooling, store=Store(), progress=progress)
-        note = cut_note(report.truncated, "text", encoder.max_length) if report.truncated else ""
-        return Texts(data, space, encoder.name, note)
+        cut = cut_note(report.truncated, "text", encoder.max_length) if report.truncated else ""
+        return Texts(data, space, encoder.name, cut)
 
     title = f"Embedding {quantity(len(data.sentences), 'text')} of {'an upload' if own else data.task}"
     texts = shelved(name, title, work, "texts", key="texts")
     if texts is not None and texts.note:
-        st.caption(f"Note: {texts.note}.")
+        note(f"{texts.note}.")
     return texts
 
 

@@ -31,6 +31,7 @@ from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets import address, verdict
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines
+from whitelab.ui.widgets.note import note
 from whitelab.whitening import too_few
 
 EXAMPLE = "Passages, queries and judgements written for this project, not a published benchmark."
@@ -144,7 +145,7 @@ def standings(results: Sequence[Retrieval], comparison: Comparison) -> None:
     with st.container(key="said-ranked"):
         st.markdown(f"{verdict.ICONS[white.verdict]} {_sentence(white, comparison, name)}")
     if few := few_note(white.retrieval.per_query.shape[1], "queries"):
-        st.caption(f"Note: {few}.")
+        note(f"{few}.")
     made = results[-1].protocol
     if results[-1].starved:
         st.warning(too_few(made.setting.whitening, made.rank, made.dim), icon=":material/warning:")

@@ -14,6 +14,7 @@ from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import malformed
 from whitelab.ui.sidebar.own_data import UPLOADED
 from whitelab.ui.widgets.address import among
+from whitelab.ui.widgets.note import note
 from whitelab.ui.widgets.typed import typed_choice
 from whitelab.ui.widgets.uploader import brought, uploader
 
@@ -34,13 +35,14 @@ def read(data: str, split: str, keep_going: bool, stamp: str) -> RetrievalSet:
 
 
 def choose(files: ModelFiles) -> RetrievalSet | None:
-    """The set this visitor chose, with its prompts, or None after saying what is missing or wrong.
+    """The set this visitor chose, with its notes and prompts, or None after saying what is missing or wrong.
 
     What the makers of the model with these `files` put before queries and documents is said and offered.
     """
     data = _chosen()
     if data is None:
         return None
+    note(*data.notes)
     own, words = _makers(files)
     with st.expander("Prompts", expanded=any(own)):
         query, document = (
@@ -56,14 +58,14 @@ def choose(files: ModelFiles) -> RetrievalSet | None:
 def _makers(files: ModelFiles) -> tuple[tuple[str, str], str]:
     """What the model's makers put before queries and documents, and the same in words."""
     try:
-        own, note = prompts(files), prompts_note(files)
+        own, more = prompts(files), prompts_note(files)
     except ModelError as error:
         return ("", ""), plain(str(error))
     if not any(own):
         return own, "Some models are trained with words before a query or a document; their makers say which."
     before = (f"“{text}” before {what}" for text, what in zip(own, ("queries", "documents"), strict=True) if text)
     said = f"The model's makers put {' and '.join(before)}; scores without them are of another use of the model."
-    return own, plain(f"{said} {capitalised(note)}." if note else said)
+    return own, plain(f"{said} {capitalised(more)}." if more else said)
 
 
 def _take(query: str, document: str) -> None:

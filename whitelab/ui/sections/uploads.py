@@ -14,6 +14,7 @@ from whitelab.datasets.tables import SUFFIXES
 from whitelab.encoding.precomputed import Vectors, read_vectors
 from whitelab.ui.results.kept import kept
 from whitelab.ui.sidebar import malformed, own_data
+from whitelab.ui.widgets.note import note
 
 STAYS = (
     "It stays in this session, nobody else sees it, and a reload of the page lets go of it; only a training run that "
@@ -126,9 +127,7 @@ def _summary(pairs: SentencePairs) -> None:
     words += f", {len(pairs.subset_names)} subsets" if len(pairs.subset_names) > 1 else ""
     st.markdown(words + (f". **{quantity(rejected, 'row')} rejected**:" if rejected else ", no row rejected."))
     malformed.table(pairs.problems, named=False)
-    for note in pairs.notes:
-        if not note.startswith("malformed rows"):
-            st.caption(f"Note: {plain(note)}")
+    note(*(one for one in pairs.notes if not one.startswith("malformed rows")))
 
 
 def _code(sheet: Sheet, chosen: dict[str, str | None]) -> str:
@@ -251,8 +250,7 @@ def _read(files: Sequence[UploadedFile], gold: UploadedFile | None) -> None:
         f"**{layers} of {quantity(space.n_sentences, 'vector')}**, d = {space.dim}, {found.dtype}, for "
         f"**{quantity(space.n_pairs, 'pair')}**" + (", with their sentences." if found.has_text else ", without text.")
     )
-    for note in found.pairs.notes:
-        st.caption(f"Note: {plain(note)}")
+    note(*found.pairs.notes)
     args = (found.pairs, _vector_code(files, gold), found)
     st.button("Use these vectors", type="primary", key="use-vectors", on_click=own_data.use, args=args)
 

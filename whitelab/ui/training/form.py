@@ -30,6 +30,7 @@ from whitelab.ui.sidebar.own_data import UPLOADED, OwnData
 from whitelab.ui.training.background import Entry
 from whitelab.ui.training.request import Corpus, Scored, Text, TrainingPlan
 from whitelab.ui.widgets import address, asking
+from whitelab.ui.widgets.note import note
 from whitelab.ui.widgets.typed import typed_choice
 from whitelab.ui.widgets.uploader import uploader
 
@@ -68,7 +69,7 @@ def _plan(known: Sequence[Entry]) -> TrainingPlan | None:
     with first[2]:
         corpus = _corpus()
         if corpus is not None and corpus.text.note:
-            st.caption(f"Note: {plain(corpus.text.note)}.")
+            note(f"{corpus.text.note}.")
     with first[3]:
         scored = _scored()
     departs = OBJECTIVES[objective].departs
