@@ -5,11 +5,15 @@ from dataclasses import replace
 
 import pytest
 import torch
+from judged import retrieval_set
+from labelled_texts import make_texts
 from tiny import build_model, write_pairs
 
 import whitelab
 from whitelab import datasets
 from whitelab.ui.results.shelf import shelf
+from whitelab.ui.sections import probing, rankings
+from whitelab.ui.sidebar import opening, own_data
 from whitelab.ui.sidebar.data import Chosen
 from whitelab.ui.sidebar.model import Picked
 from whitelab.ui.sidebar.opening import every_task, pairs_of, task_name
@@ -97,6 +101,37 @@ def test_another_pooling_type_or_model_is_another_job(bench, fitted):
     for job in jobs:
         assert job.join(60.0)
     assert jobs[1].result["one"].origin.pooling == "cls"
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The names, titles, works and units of what is put on the shelf while the test lasts; nothing is."""
+    found = []
+    monkeypatch.setattr(opening, "shelved", lambda *what, key: found.append(what))
+    return found
+
+
+@pytest.mark.parametrize("section", ["probing", "rankings"])
+def test_how_far_texts_are_is_told_in_the_unit_that_is_counted(bench, asked, section):
+    if section == "probing":
+        data = make_texts()
+        probing.open_texts(bench, data)
+    else:
+        data = retrieval_set()
+        rankings.embedded(bench, data)
+    ((_, _, work, unit),) = asked
+    totals = set()
+    work(lambda done, total: totals.add(total))
+    counts = {"texts": len(data.sentences), "tokens": sum(map(len, bench.encoder().tokenize(data.sentences)[0]))}
+    assert totals == {counts[unit]}
+
+
+def test_a_visitors_texts_lie_where_no_other_session_looks_under_a_title_that_does_not_name_them(bench, asked):
+    for own in (False, True):
+        opening.shelved_texts(bench, make_texts(), own, lambda progress: None, key="texts")
+    (shared, title, *_), (hidden, untold, *_) = asked
+    assert (own_data.secret() in shared, own_data.secret() in hidden) == (False, True)
+    assert ("made" in title, "made" in untold) == (True, False)
 
 
 @pytest.fixture

@@ -157,8 +157,7 @@ def _sentences(chosen: Workspace, purpose: str) -> Question | None:
     if len(sentences) < 4:
         st.info("Paste four different sentences or more.")
         return None
-    name = "/".join(("sentences", *chosen.embeds_by, own_data.secret()))
-    name += f"/{hash(sentences)}"
+    name = "/".join(("sentences", *chosen.embeds_by, own_data.text_key(str(hash(sentences)))))
 
     def work(progress: Progress) -> LayerRows:
         values, _ = embed(chosen.encoder(), sentences, chosen.setting.pooling, progress=progress)

@@ -83,9 +83,7 @@ def _chosen() -> LabelledTexts | None:
 
 def code(data: LabelledTexts) -> str:
     """The line of code that reads the same texts."""
-    place = st.session_state.get("labelled") or DEMO
-    if place == UPLOADED:
-        place = data.source
+    place = data.source if is_upload() else st.session_state.get("labelled") or DEMO
     arguments = [repr(place), repr(data.task)]
     if data.layout == "table":
         named = {name: st.session_state.get(f"column-{name}", "").strip() for name in FIELDS}
@@ -95,6 +93,11 @@ def code(data: LabelledTexts) -> str:
         arguments += [f"positive={positive!r}"] if positive else []
     arguments += ["keep_going=True"] if st.session_state.get(KEEP) else []
     return f"whitelab.load_labelled({', '.join(arguments)})"
+
+
+def is_upload() -> bool:
+    """Whether the chosen texts were brought by this visitor."""
+    return st.session_state.get("labelled") == UPLOADED
 
 
 def _columns() -> tuple[ColumnNames, str | None]:

@@ -20,11 +20,10 @@ from whitelab.store.embedding_store import Store
 from whitelab.ui.frame.fitted_on import fitted_on
 from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import follow
-from whitelab.ui.results.shelf import shelved
 from whitelab.ui.results.study import study_each
 from whitelab.ui.results.worker import Job
-from whitelab.ui.sidebar import own_data
-from whitelab.ui.sidebar.opening import Opened
+from whitelab.ui.sections import labelled_texts
+from whitelab.ui.sidebar.opening import Opened, shelved_texts
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.chart import chart, csv_button, rounded_table
 from whitelab.ui.widgets.choice import choice
@@ -101,9 +100,6 @@ def choose(data: LabelledTexts, opened: Opened) -> ProbePlan:
 
 def open_texts(chosen: Workspace, data: LabelledTexts) -> Texts | None:
     """The embeddings of labelled texts under the workspace's model; None after drawing the job that makes them."""
-    own = st.session_state.get("labelled") == own_data.UPLOADED
-    parts = (*chosen.embeds_by, data.task, data.fingerprint)
-    name = "texts/" + "/".join((*parts, own_data.secret()) if own else parts)
 
     def work(progress: Progress) -> Texts:
         encoder = chosen.encoder()
@@ -111,8 +107,7 @@ def open_texts(chosen: Workspace, data: LabelledTexts) -> Texts | None:
         cut = cut_note(report.truncated, "text", encoder.max_length) if report.truncated else ""
         return Texts(data, space, encoder.name, cut)
 
-    title = f"Embedding {quantity(len(data.sentences), 'text')} of {'an upload' if own else data.task}"
-    texts = shelved(name, title, work, "texts", key="texts")
+    texts = shelved_texts(chosen, data, labelled_texts.is_upload(), work, key="texts")
     if texts is not None and texts.note:
         note(f"{texts.note}.")
     return texts

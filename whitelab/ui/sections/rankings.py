@@ -9,7 +9,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.progress import Progress
-from whitelab.base.wording import plain, quantity, spaced
+from whitelab.base.wording import plain, spaced
 from whitelab.datasets import RetrievalSet
 from whitelab.figures.style import wrapped
 from whitelab.retrieval.embedded import FITS, RetrievalSpace, embed_retrieval, for_documents
@@ -21,12 +21,11 @@ from whitelab.statistics.significance import few_note
 from whitelab.store.embedding_store import Store
 from whitelab.ui.frame.fitted_on import fitted_on
 from whitelab.ui.frame.variants import LABELS
-from whitelab.ui.results.shelf import shelf, shelved
+from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import study, study_each
 from whitelab.ui.results.worker import Job
 from whitelab.ui.sections import retrieval_sets
-from whitelab.ui.sidebar import own_data
-from whitelab.ui.sidebar.opening import Opened
+from whitelab.ui.sidebar.opening import Opened, shelved_texts
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets import address, verdict
 from whitelab.ui.widgets.chart import chart
@@ -92,16 +91,12 @@ def open_set(chosen: Workspace, opened: Opened, data: RetrievalSet, comparison: 
 
 def embedded(chosen: Workspace, data: RetrievalSet) -> RetrievalSpace | None:
     """The set embedded under the workspace's model; None after drawing the job that makes it."""
-    upload = retrieval_sets.is_upload()
-    parts = (*chosen.embeds_by, data.task, data.fingerprint)
-    name = "retrieval/" + "/".join((*parts, own_data.secret()) if upload else parts)
 
     def work(progress: Progress) -> RetrievalSpace:
         encoder = for_documents(chosen.encoder())
         return embed_retrieval(encoder, data, chosen.setting.pooling, store=Store(), progress=progress)[0]
 
-    title = f"Embedding {quantity(len(data.sentences), 'text')} of {'an upload' if upload else data.task}"
-    return shelved(name, title, work, "tokens", key="retrieval")
+    return shelved_texts(chosen, data, retrieval_sets.is_upload(), work, key="retrieval")
 
 
 def ranked(space: RetrievalSpace, settings: Sequence[Setting], place: str) -> Job:

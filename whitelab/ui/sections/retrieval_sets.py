@@ -106,7 +106,7 @@ def code(data: RetrievalSet) -> str:
 
 def _reading(data: RetrievalSet) -> str:
     place, keep = st.session_state.get(DATA) or DEMO, ", keep_going=True" if st.session_state.get(KEEP) else ""
-    if place == UPLOADED:
+    if is_upload():
         names = tuple(file.name for file in brought(_FILES))
         files = f"[whitelab.Upload(name, open(name, 'rb').read()) for name in {names!r}]"
         return f"whitelab.load_retrieval({files}, {data.split!r}{keep})"

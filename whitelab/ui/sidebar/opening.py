@@ -1,13 +1,14 @@
 """From what the bar says to a space on the shelf: the task's pairs, embedded, carrying the text a map is fitted on."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from whitelab import datasets
 from whitelab.base.progress import Progress, part_of
 from whitelab.base.wording import quantity
 from whitelab.corpus.fitting import CORPUS, corpus_rows
-from whitelab.datasets import DataError, SentencePairs
+from whitelab.datasets import DataError, LabelledTexts, RetrievalSet, SentencePairs
 from whitelab.encoding.embed import EmbedReport
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows, embed_pairs, embed_scope
 from whitelab.encoding.pooling import UNIT
@@ -110,6 +111,16 @@ def task_name(workspace: Workspace, task: str, pairs: SentencePairs) -> str:
     """What names the embeddings of one task under the workspace's model, type and pooling."""
     own = (workspace.own.key,) if workspace.own else ()
     return "task/" + "/".join((*workspace.embeds_by, task, pairs.fingerprint, *own))
+
+
+def shelved_texts(
+    workspace: Workspace, data: LabelledTexts | RetrievalSet, own: bool, work: Callable[[Progress], Any], *, key: str
+) -> Any | None:
+    """What `work` makes of texts under the workspace's model, as `shelved`; of a visitor's `own`, for nobody else."""
+    secret = (own_data.secret(),) if own else ()
+    name = "/".join((key, *workspace.embeds_by, data.task, data.fingerprint, *secret))
+    title = f"Embedding {quantity(len(data.sentences), 'text')} of {'an upload' if own else data.task}"
+    return shelved(name, title, work, "tokens", key=key)
 
 
 def _with_fit_text(workspace: Workspace, opened: Opened) -> Opened | None:

@@ -78,7 +78,7 @@ def hold_text(name: str, key: str, sentences: Sequence[str]) -> None:
 
 
 def text_key(digest: str) -> str:
-    """The key of a text to fit on in every cache."""
+    """The key of this visitor's text in every cache."""
     return f"upload/{secret()}/{digest}"
 
 
