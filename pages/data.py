@@ -3,7 +3,7 @@
 import streamlit as st
 
 from whitelab.base.wording import plain, quantity, spaced
-from whitelab.datasets import BUNDLED_SETS, DataError, MalformedRows, SentencePairs
+from whitelab.datasets import BUNDLED_SETS
 from whitelab.encoding.precomputed import npz_bytes
 from whitelab.ui.frame.page import ask, close_page, open_chosen
 from whitelab.ui.results.kept import kept
@@ -18,22 +18,10 @@ chosen = ask(
     "Look at the gold scores: a Spearman score says how well cosines order the pairs as these scores do, and nothing "
     "else.",
 )
-
-
-def loaded() -> SentencePairs | None:
-    """The pairs of the workspace; None after saying why there are none."""
-    if chosen is None:
-        return None
-    try:
-        return chosen_pairs(chosen)
-    except MalformedRows as error:
-        malformed.say(error, chosen.data.source)
-    except DataError as error:
-        st.error(plain(str(error)))
-    return None
-
-
-pairs = loaded()
+pairs = None
+if chosen is not None:
+    with malformed.said(chosen.data.source):
+        pairs = chosen_pairs(chosen)
 if pairs is not None:
     has_text = not chosen.given or chosen.own.vectors.has_text
     st.markdown(

@@ -6,7 +6,7 @@ import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
 from whitelab.base.wording import cut_note, plain, quantity
-from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, MalformedRows
+from whitelab.datasets import BUNDLED_SETS, DEMO, DataError
 from whitelab.scoring.score import Score, reversed_note
 from whitelab.statistics.significance import few_note
 from whitelab.ui import live
@@ -118,15 +118,10 @@ def _head(question: str) -> None:
 
 def open_chosen(chosen: Workspace) -> Opened:
     """Open the workspace's space and draw the live score; stop where there is nothing to show."""
-    opened, unreadable = None, False
-    try:
+    opened, unreadable = None, True
+    with malformed.said(chosen.data.source):
         opened = open_space(chosen)
-    except MalformedRows as error:
-        unreadable = True
-        malformed.say(error, chosen.data.source)
-    except DataError as error:
-        unreadable = True
-        st.error(plain(str(error)))
+        unreadable = False
     _live(chosen, opened, unreadable)
     if opened is None:
         st.stop()

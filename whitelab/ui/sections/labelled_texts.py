@@ -3,8 +3,7 @@
 import streamlit as st
 
 from whitelab import datasets
-from whitelab.base.wording import plain
-from whitelab.datasets import DEMO, ColumnNames, DataError, LabelledTexts, MalformedRows, Upload
+from whitelab.datasets import DEMO, ColumnNames, LabelledTexts, Upload
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.kept import kept
 from whitelab.ui.results.study import remembered
@@ -58,7 +57,7 @@ def _chosen() -> LabelledTexts | None:
             help=HELP,
         )
     data = data or DEMO
-    try:
+    with malformed.said(data, malformed.LABELLED):
         if data == UPLOADED:
             return _uploaded()
         tasks = {task.name: task for task in datasets.discover_labelled(data)}
@@ -74,10 +73,6 @@ def _chosen() -> LabelledTexts | None:
         keep = malformed.left_out(data, malformed.LABELLED, KEEP)
         stamp = file_stamp(tasks[name].files)
         return read(data, name, columns, positive, keep, stamp)
-    except MalformedRows as error:
-        malformed.say(error, data, malformed.LABELLED)
-    except DataError as error:
-        st.error(plain(str(error)))
     return None
 
 

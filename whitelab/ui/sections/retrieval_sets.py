@@ -5,7 +5,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from whitelab import datasets
 from whitelab.base.wording import capitalised, plain
-from whitelab.datasets import DEMO, DataError, MalformedRows, RetrievalSet, Upload
+from whitelab.datasets import DEMO, RetrievalSet, Upload
 from whitelab.encoding.checkpoints import ModelFiles, prompts, prompts_note
 from whitelab.encoding.names import ModelError
 from whitelab.ui.results.files import file_stamp
@@ -84,16 +84,12 @@ def _chosen() -> RetrievalSet | None:
             help=HELP,
         )
     data = data or DEMO
-    try:
+    with malformed.said(data, malformed.RETRIEVAL):
         if data == UPLOADED:
             return _uploaded(right)
         split = _split(datasets.retrieval_splits(data), right)
         keep = malformed.left_out(data, malformed.RETRIEVAL, KEEP)
         return read(data, split, keep, file_stamp(datasets.retrieval_files(data)))
-    except MalformedRows as error:
-        malformed.say(error, data, malformed.RETRIEVAL)
-    except DataError as error:
-        st.error(plain(str(error)))
     return None
 
 

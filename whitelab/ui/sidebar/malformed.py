@@ -1,11 +1,12 @@
 """Rows that cannot be used: said with file, line and reason, and left out only on request."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import streamlit as st
 
-from whitelab.base.wording import quantity, spaced
-from whitelab.datasets import MalformedRows, Problem
+from whitelab.base.wording import plain, quantity, spaced
+from whitelab.datasets import DataError, MalformedRows, Problem
 from whitelab.figures import heights
 from whitelab.ui.widgets.address import bound
 
@@ -28,8 +29,18 @@ def table(problems: Sequence[Problem], named: bool = True) -> None:
         st.caption(f"The first {spaced(SHOWN)} of {spaced(len(problems))}.")
 
 
-def say(error: MalformedRows, data: str, key: str = BAR) -> None:
-    """List what is wrong with the rows of `data`; where some are left, `key` then offers them, see `found`."""
+@contextmanager
+def said(data: str, key: str = BAR) -> Iterator[None]:
+    """Say why `data` cannot be read, where the lines inside find so; `key` then offers the rows left, see `found`."""
+    try:
+        yield
+    except MalformedRows as error:
+        _listed(error, data, key)
+    except DataError as error:
+        st.error(plain(str(error)))
+
+
+def _listed(error: MalformedRows, data: str, key: str) -> None:
     n, rest = len(error.problems), error.remedy == MalformedRows.KEEP_THE_REST
     place = " in the bar" if key == BAR else ""
     advice = f". Mend the file, or leave these rows out{place}" if rest else f", and {error.remedy}"
