@@ -4,7 +4,7 @@ import streamlit as st
 
 from whitelab.base.wording import capitalised, plain, ratio, spaced
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
-from whitelab.ui.frame.page import close_page, fitted_on, open_page
+from whitelab.ui.frame.page import close_page, fit_in_words, open_page
 from whitelab.ui.frame.variants import LABELS, baseline_picker, variant_picker
 from whitelab.ui.results.scores import curve_of
 from whitelab.ui.sections import bits, explanation, fit_size_curve, stages, standings, take_away
@@ -70,7 +70,7 @@ if now.verdict == "gain" and compared.k and curve_of(space, compared).best_k == 
     words += f" And k = {compared.k} is the best on these very pairs, which flatters it."
 with st.container(key="said-verdict"):
     st.markdown(f"{verdict.ICONS['unclear' if held_out else now.verdict]} {words}")
-st.caption(plain(capitalised(fitted_on(now.score))) + ".")
+st.caption(plain(capitalised(fit_in_words(now.score))) + ".")
 explanation.draw(space, compared, explanation.HELD_OUT if held_out else found.standing(compared, compared.raw).verdict)
 standings.draw(found)
 st.subheader(f"From {against} to {name}")

@@ -177,12 +177,12 @@ def _live(chosen: Workspace, opened: Opened | None, unreadable: bool) -> None:
     now, raw = number_of(space, setting), number_of(space, setting.raw)
     live.draw(*places, setting, space.dim, space, now, raw, doubt=doubt_of(space, setting))
     with st.session_state[workspace.BELOW]:
-        st.caption(plain(fitted_on(scored(space, setting))), help=FITTED)
+        st.caption(plain(fit_in_words(scored(space, setting))), help=FITTED)
         if is_demo(opened):
             st.caption(DEMO_NOTE)
 
 
-def fitted_on(score: Score) -> str:
+def fit_in_words(score: Score) -> str:
     """What a score's map was fitted on, in a line short enough to stand beside it."""
     if not score.setting.fits:
         return f"nothing fitted, d {score.dim}" + f", rank {score.rank}" * (score.rank < score.dim)
