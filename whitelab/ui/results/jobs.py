@@ -16,7 +16,6 @@ is a new one. What a newer request makes pointless is given up by `claim`.
 """
 
 from collections.abc import Callable
-from itertools import takewhile
 from typing import Any
 
 import streamlit as st
@@ -33,7 +32,6 @@ __all__ = [
     "Jobs",
     "claim",
     "follow",
-    "forget_finished",
     "jobs",
     "known",
     "redraw",
@@ -165,17 +163,10 @@ def ask_again(job: Job, key: str) -> None:
         jobs().forget(job.key)
 
 
-def forget_finished(key: str) -> None:
-    """Make way for a new job of this key where the one there was has ended."""
-    job = jobs().get(key)
-    if job is not None and job.finished:
-        jobs().forget(key)
-
-
 def standing(job: Job) -> str:
     """The job's message; while it is queued, what it waits for."""
-    before = [other.title for other in takewhile(lambda other: other is not job, jobs().active())]
-    return f"waiting for: {', '.join(before)}" if job.state == "queued" and before else job.message
+    before = jobs().before(job)
+    return f"waiting for: {before}" if job.state == "queued" and before else job.message
 
 
 def claim(place: str, job_key: str, drop: bool = False) -> None:

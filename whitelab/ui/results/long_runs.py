@@ -47,8 +47,7 @@ def take_turn(
     """
     if not allowed() or full():
         return
-    if (job := queue().get(key)) is not None and job.finished:
-        queue().forget(key)
+    queue().forget_finished(key)
 
     def work(progress) -> str:
         progress(0, 0)
@@ -71,5 +70,5 @@ def turn(job: Job | None) -> str:
 
 def waits_for(job: Job) -> str:
     """` for simcse-1, a corpus`: whose turn comes before; empty where it is the next."""
-    before = [one.title for one in queue().active() if one.number < job.number]
-    return f" for {', '.join(before)}" if before else ""
+    before = queue().before(job)
+    return f" for {before}" if before else ""

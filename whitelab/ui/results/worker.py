@@ -285,6 +285,15 @@ class Jobs:
             open_jobs = sorted((job for job in self._jobs.values() if not job.finished), key=lambda job: job.number)
             return sorted(open_jobs, key=self._behind)
 
+    def before(self, job: Job) -> str:
+        """The titles of the jobs that run before this one; empty where it is the next."""
+        return ", ".join(other.title for other in itertools.takewhile(lambda other: other is not job, self.active()))
+
+    def is_open(self, key: str) -> bool:
+        """Whether a job of this key waits or runs."""
+        job = self.get(key)
+        return job is not None and not job.finished
+
     def _behind(self, job: Job) -> bool:
         """Whether a job lets others go first: nobody waits for it any more."""
         return job.state == "queued" and not job.awaited(self._turned)
@@ -295,6 +304,12 @@ class Jobs:
             job = self._forgotten(key)
         if job is not None and not job.finished:
             job.cancel()
+
+    def forget_finished(self, key: str) -> None:
+        """Drop the job of this key where it has ended, so that the key can be submitted anew."""
+        with self._lock:
+            if key in self._jobs and self._jobs[key].finished:
+                self._forgotten(key)
 
     def _forgotten(self, key: str) -> Job | None:
         if self._memory is not None:

@@ -18,7 +18,7 @@ from whitelab.encoding.names import BUNDLED, ModelError
 from whitelab.figures import heights
 from whitelab.scoring.paired import RESAMPLES, VERDICTS, settled
 from whitelab.store.embedding_store import Store
-from whitelab.ui.results.jobs import claim, follow, forget_finished, jobs
+from whitelab.ui.results.jobs import claim, follow, jobs
 from whitelab.ui.results.study import name_of, remembered, study_job
 from whitelab.ui.sections import mteb_files
 from whitelab.ui.sidebar.model import shared_encoder
@@ -57,9 +57,8 @@ def known(grid: Grid) -> list[Cell]:
 
 def unasked(grid: Grid) -> bool:
     """Whether a grid is computed before anybody asks: it needs nothing that is not bundled, or is under way."""
-    job = jobs().get(name_of(filled, grid))  # for this visitor before a reload, or for another
     bundled = grid.data in BUNDLED_SETS and set(grid.models) <= set(BUNDLED_MODELS)
-    return bundled or job is not None and not job.finished
+    return bundled or jobs().is_open(name_of(filled, grid))  # for this visitor before a reload, or for another
 
 
 def first_models(model: str, data: str) -> list[str]:
@@ -135,7 +134,7 @@ def grid_in_code(grid: Grid, *names: str) -> str:
 def ask_again(grid: Grid) -> None:
     """Let go of a finished comparison that lacks cells, so that they are tried once more."""
     if len(known(grid)) < grid.size:
-        forget_finished(name_of(filled, grid))
+        jobs().forget_finished(name_of(filled, grid))
 
 
 def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> None:

@@ -9,7 +9,7 @@ from whitelab import datasets
 from whitelab.base.wording import amount
 from whitelab.datasets import SOURCES, Source
 from whitelab.datasets.offered import is_offered
-from whitelab.ui.results.jobs import forget_finished, jobs, wait
+from whitelab.ui.results.jobs import jobs, wait
 from whitelab.ui.sidebar.workspace import Workspace
 
 ASKED = "download-asked"  # session_state: the source this visitor pressed Download for
@@ -32,7 +32,7 @@ def section(workspace: Workspace | None = None) -> None:
     _described(source)
     if datasets.fetched(source.name) is not None:
         _offered(source, workspace)
-    elif st.session_state.get(ASKED) == source.name or _underway(source):
+    elif st.session_state.get(ASKED) == source.name or jobs().is_open(_key(source.name)):  # also another visitor's
         if _fetched(source):
             st.rerun()
     else:
@@ -65,17 +65,11 @@ def _terms(source: Source) -> None:
 
 def _ask(name: str) -> None:
     st.session_state[ASKED] = name
-    forget_finished(_key(name))  # its folder may have been removed since
+    jobs().forget_finished(_key(name))  # its folder may have been removed since
 
 
 def _key(name: str) -> str:
     return f"download/{name}"
-
-
-def _underway(source: Source) -> bool:
-    """Whether a job fetches it now: this visitor's before a reload, or another's."""
-    job = jobs().get(_key(source.name))
-    return job is not None and not job.finished
 
 
 def _fetched(source: Source) -> bool:

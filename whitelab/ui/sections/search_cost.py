@@ -9,7 +9,7 @@ from whitelab.figures import heights
 from whitelab.retrieval.search_cost import MAX_BYTES, SearchCosts, SearchPlan, bytes_needed, default_ks, search_costs
 from whitelab.scoring.setting import Setting
 from whitelab.ui.frame.variants import all_numbers
-from whitelab.ui.results.jobs import forget_finished, wait
+from whitelab.ui.results.jobs import jobs, wait
 from whitelab.ui.results.study import name_of, study_job
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.choice import choice
@@ -77,7 +77,7 @@ def _corpus(space: LayerEmbeddings) -> int:
 
 def _measure(of: str, plan: SearchPlan, name: str) -> None:
     """Measure by this plan, anew where that was done before. For the callback of the button."""
-    forget_finished(name)
+    jobs().forget_finished(name)
     st.session_state[_ASKED][of] = plan
 
 

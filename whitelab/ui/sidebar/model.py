@@ -19,7 +19,7 @@ from whitelab.encoding.encoders import Encoder
 from whitelab.encoding.hub import cached_models
 from whitelab.encoding.later import encoder_for_store
 from whitelab.encoding.names import BUNDLED, BUNDLED_NAME, ModelError, ModelName, allowed
-from whitelab.ui.results.jobs import FIRST_SECONDS, forget_finished, jobs, wait
+from whitelab.ui.results.jobs import FIRST_SECONDS, jobs, wait
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar.data import REFUSED, Chosen
 from whitelab.ui.widgets.address import bound
@@ -222,7 +222,7 @@ def _counted(data: str, task: str, split: str, keep: bool, stamp: str) -> tuple[
 def _ask(model: str) -> None:
     st.session_state[ASKED] = model
     for allow_bin in (False, True):
-        forget_finished(_key(model, allow_bin))
+        jobs().forget_finished(_key(model, allow_bin))
 
 
 def _key(model: str, allow_bin: bool) -> str:
