@@ -25,7 +25,7 @@ def start(plan: request.TrainingPlan) -> None:
         try:
             run = runs.create(config, plan.corpus.sentences, plan.scored.pairs)
         except OSError as error:
-            st.session_state["training-problem"] = f"The run could not be written: {error}"
+            st.session_state[background.PROBLEM] = f"The run could not be written: {error}"
             return
         background.submit_all([run])
         board.show(run.name)
@@ -54,7 +54,7 @@ with st.container(border=True, key="new-run"):
             st.markdown(long_runs.FULL)
         elif plan is not None:
             st.markdown(request.cost_words(plan.costs))
-if problem := st.session_state.pop("training-problem", None):
+if problem := st.session_state.pop(background.PROBLEM, None):
     st.error(plain(problem))
 board.draw(known)
 before_after.draw(known)

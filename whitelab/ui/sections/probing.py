@@ -231,14 +231,14 @@ def mistakes(scores: Sequence[ProbeScore], data: LabelledTexts, layers: str) -> 
 def more(texts: Texts, pooling: str, plan: ProbePlan, of: str) -> None:
     """More settings side by side, as a visitor types them; `of` says what is probed."""
     with st.expander("More settings side by side", icon=":material/table_rows:"):
-        st.text_area(
+        text = st.text_area(
             "Settings, one a line",
             DEFAULT.replace(";", "\n"),
             key="probe-settings",
             height=120,
             help="L1+L-1[:variant[@k]]: layers to average (L-1 is the last), whitening, k. In the bar's pooling.",
         )
-        if wanted := _typed(pooling):
+        if wanted := _typed(text, pooling):
             follow(
                 probed(texts, wanted, plan, "probe-more"),
                 table,
@@ -249,9 +249,8 @@ def more(texts: Texts, pooling: str, plan: ProbePlan, of: str) -> None:
             )
 
 
-def _typed(pooling: str) -> tuple[Setting, ...]:
-    """What was typed, in the workspace's pooling; none after saying what is wrong with it."""
-    text = st.session_state.get("probe-settings", DEFAULT)
+def _typed(text: str, pooling: str) -> tuple[Setting, ...]:
+    """The settings of a text, in the workspace's pooling; none after saying what is wrong with it."""
     try:
         typed = parse_settings(text.replace("\n", ";"))
         usual = Setting().pooling  # that of a line that names none

@@ -15,6 +15,7 @@ from whitelab.ui.results.worker import Job
 
 NOT_STARTED = "not started"  # the state of a run that waits on disk and for no turn
 ENDING = "ending"  # that of one whose end is on record, while its process clears up
+PROBLEM = "training-problem"  # session_state: why what this visitor clicked could not be done
 
 
 def job_of(run: Run) -> Job | None:

@@ -19,7 +19,7 @@ from whitelab.ui.results.jobs import REDRAW, STREAM_SECONDS, redraw
 from whitelab.ui.results.worker import time_left
 from whitelab.ui.sidebar import model, workspace
 from whitelab.ui.training import background
-from whitelab.ui.training.background import ENDING, NOT_STARTED, Entry
+from whitelab.ui.training.background import ENDING, NOT_STARTED, PROBLEM, Entry
 from whitelab.ui.widgets import address
 from whitelab.ui.widgets.chart import chart, csv_button, rounded_table
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
@@ -195,7 +195,7 @@ def _row(one: Entry) -> dict:
         "Run": one.name,
         "Objective": found.label,
         "State": one.state,
-        "Spearman": _from_to(found.start, found.best, "spearman", 2),
+        "Spearman": _from_to(found.start, found.best),
         "Gain": gain,
         "Time": duration(found.seconds) if found.seconds else "",
         "Steps × batch": f"{steps} × {config.batch * config.accumulation}" if config.batch else steps,
@@ -209,11 +209,11 @@ def _known(record: StepRecord | None, field: str) -> float | None:
     return None if record is None else getattr(record, field)
 
 
-def _from_to(start: StepRecord | None, best: StepRecord | None, field: str, digits: int) -> str:
-    before, after = _known(start, field), _known(best, field)
+def _from_to(start: StepRecord | None, best: StepRecord | None) -> str:
+    before, after = _known(start, "spearman"), _known(best, "spearman")
     if after is None:
-        return "" if before is None else f"{before:.{digits}f}"
-    return f"{after:.{digits}f}" if before is None else f"{before:.{digits}f} → {after:.{digits}f}"
+        return "" if before is None else f"{before:.2f}"
+    return f"{after:.2f}" if before is None else f"{before:.2f} → {after:.2f}"
 
 
 def _line(one: Entry) -> None:
@@ -255,7 +255,7 @@ def _progress(one: Entry) -> None:
 
 def _ended(one: Entry) -> None:
     found = one.summary
-    scores = _from_to(found.start, found.best, "spearman", 2)
+    scores = _from_to(found.start, found.best)
     kept = f", Spearman {scores} (kept: step {spaced(found.best.step)})" if found.best is not None and scores else ""
     icon = _ICONS.get(one.state, "")
     reached = (
@@ -311,7 +311,7 @@ def _remove(one: Entry) -> None:
     try:
         one.run.remove()
     except (RunError, OSError) as error:
-        st.session_state["training-problem"] = str(error)
+        st.session_state[PROBLEM] = str(error)
     else:
         if _in_bar(one):
             st.session_state["model"] = _instead(one)
@@ -347,7 +347,7 @@ def _use(name: str) -> None:
     try:
         workspace.take([find_model(name).layers])
     except ModelError as error:  # another visitor removed it
-        state["training-problem"] = str(error)
+        state[PROBLEM] = str(error)
     else:
         state["model"] = name
     redraw()
