@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from whitelab.base.installation import program
 from whitelab.base.wording import plain, quantity, spaced
 from whitelab.datasets import BUNDLED_SETS
 from whitelab.encoding.precomputed import npz_bytes
@@ -72,7 +73,7 @@ megabytes = space.values.element_size() * space.values.nelement() / 1e6
 shape = f"[{space.n_layers}, {spaced(space.n_sentences)}, {space.dim}]"
 st.markdown(
     f"Every layer of every sentence, `values` {shape}, with `sentences`, the row numbers `first` and `second`, `gold` and "
-    "`subset` of the pairs. `np.load` reads it, so does *Vectors without a model* above, and `python -m whitelab score --vectors`."
+    f"`subset` of the pairs. `np.load` reads it, so does *Vectors without a model* above, and `{program()} score --vectors`."
 )
 st.download_button(
     f"Embeddings .npz ({megabytes:.0f} MB)" if megabytes >= 1 else "Embeddings .npz",

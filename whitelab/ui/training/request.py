@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from textwrap import indent
 
+from whitelab.base.installation import program
 from whitelab.base.lazy import cached_property
 from whitelab.base.wording import amount, duration, quantity, spaced
 from whitelab.datasets import BUNDLED_SETS, SentencePairs, tabs_note
@@ -137,11 +138,11 @@ class TrainingPlan:
         return f"\n# the same without Python:\n{lines}"
 
     def _command(self, config: TrainConfig) -> str:
-        words = ["python", "-m", "whitelab", "train", "--corpus", self.corpus.path, *self.scored.words]
+        words = ["train", "--corpus", self.corpus.path, *self.scored.words]
         for name in ("objective", "model", "steps", "batch", "lr", "seed", "eval_every"):
             if (value := getattr(config, name)) != getattr(TrainConfig, name):
                 words += [f"--{name.replace('_', '-')}", str(value)]
-        return shlex.join(words)
+        return f"{program()} {shlex.join(words)}"
 
 
 def cost_words(found: Sequence[Cost]) -> str:
