@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from whitelab.statistics import geometry
-from whitelab.statistics.linalg import eigenvalues
+from whitelab.statistics.linalg import distinct_rows, eigenvalues
 from whitelab.statistics.moments import Moments
 
 
@@ -265,6 +265,23 @@ def test_the_sample_has_the_mean_of_all_pairs_and_repeats_for_a_seed():
 def test_numbers_that_are_none_are_refused(measure):
     with pytest.raises(ValueError, match="x must hold finite numbers, row 1"):
         measure([[1.0, 2.0], [float("nan"), 1.0]])
+
+
+OF_ROWS = {
+    "normalize": geometry.normalize,
+    "norms": geometry.norms,
+    "norm_correlation": lambda x: geometry.norm_correlation(x, x[:, 0]),
+    "cosine_sample": geometry.cosine_sample,
+    "mean_cosine": geometry.mean_cosine,
+    "partition_isotropy": geometry.partition_isotropy,
+    "standardized": geometry.standardized,
+    "distinct_rows": lambda x: distinct_rows(x, 50),
+}
+
+
+@pytest.mark.parametrize("of", OF_ROWS.values(), ids=OF_ROWS)
+def test_rows_are_taken_as_a_tensor_or_an_array(of):
+    assert_close(of(rows().numpy()), of(rows()))
 
 
 def test_half_precision_is_measured_in_float64():

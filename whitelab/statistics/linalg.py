@@ -8,10 +8,12 @@ to unit variance and into every cosine. Whoever needs an inverse of a covariance
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from whitelab.base.checks import as_tensor
 from whitelab.base.devices import in_one_launch
 
 # A direction counts as present when its eigenvalue is at least this part of the largest one. Rounding
@@ -43,11 +45,12 @@ class Eigen:
         return Eigen(self.values[:k], self.vectors[:, :k], self.dim)
 
 
-def exact(x: Tensor, copy: bool = False) -> Tensor:
-    """`x` in float64, on its own device, or on the CPU where the device has no float64 (MPS).
+def exact(x: Tensor | np.ndarray, copy: bool = False) -> Tensor:
+    """`x` as a tensor in float64, on its own device, or on the CPU where the device has no float64 (MPS).
 
-    With `copy` never `x` itself, so that it may be written into.
+    With `copy` never `x` itself, so that it may be written into. Raises TypeError for what holds no numbers.
     """
+    x = as_tensor(x)
     if x.device.type == "mps":
         x = x.cpu()
     return x.to(torch.float64, copy=copy)
@@ -130,13 +133,13 @@ def kept_rank(values: Float[Tensor, "d"], largest: float | None = None) -> int:
     return int(((values > 0) & (values >= least)).sum())  # one number for a GPU to wait for
 
 
-def distinct_rows(x: Float[Tensor, "n d"], most: int, rows: Int[Tensor, "m"] | None = None) -> int:
+def distinct_rows(x: Float[Tensor | np.ndarray, "n d"], most: int, rows: Int[Tensor, "m"] | None = None) -> int:
     """How many of the `rows` (None: of all) differ, `most` standing for all above.
 
     Two are one where they are nearer to each other than `ROW_TOLERANCE` of the rows' root mean square length, as the
     vectors of two texts are whose tokens are the same.
     """
-    found = 0
+    found, x = 0, as_tensor(x)
     rows = torch.arange(len(x), device=x.device) if rows is None else rows
     for part in (rows[: 2 * most], rows):  # so many different ones are among the first, or seldom at all
         y = exact(x[part])

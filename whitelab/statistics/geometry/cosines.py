@@ -50,7 +50,7 @@ def row_cosines(z: Float[Tensor, "n d"], first: Int[Tensor, "p"], second: Int[Te
     return cosines_from(dots, squares[first], squares[second])
 
 
-def normalize(x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+def normalize(x: Float[Tensor | np.ndarray, "n d"]) -> Float[Tensor, "n d"]:
     """Rows divided by their length, float64; a zero row stays zero."""
     x = exact(x)
     length = x.square().sum(-1, keepdim=True).sqrt()
@@ -81,12 +81,12 @@ def mean_cosine(x, weights=None) -> float:
     return float(total / (n * (n - 1)))
 
 
-def cosine_sample(x: Float[Tensor, "n d"], weights=None, size: int = 20_000, seed: int = 0) -> Float[Tensor, "m"]:
+def cosine_sample(x, weights=None, size: int = 20_000, seed: int = 0) -> Float[Tensor, "m"]:
     """Cosines of random pairs of different rows, each row drawn by its weight, for a histogram.
 
     Of `size` draws those that hit one row twice are left out; `mean_cosine` counts two occurrences of a row as a pair.
     """
-    u = normalize(x)
+    u = normalize(check_matrix(x))
     w = row_weights(weights, u).cpu()
     if u.shape[0] < 2:
         return torch.empty(0, dtype=torch.float64)

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -16,7 +17,7 @@ _WORD = re.compile(r"\w+")
 _ROUNDING = 1e-6  # of the mean length: float32 leaves 1e-7 of it to chance
 
 
-def norms(x: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
+def norms(x: Float[Tensor | np.ndarray, "n d"]) -> Float[Tensor, "n"]:
     """The Euclidean length of every row, float64."""
     return torch.linalg.vector_norm(exact(x), dim=1)
 
@@ -37,7 +38,7 @@ def word_frequencies(sentences: Sequence[str]) -> Float[Tensor, "n"]:
     return torch.tensor(means, dtype=torch.float64)
 
 
-def norm_correlation(x: Float[Tensor, "n d"], values: Float[Tensor, "n"]) -> float:
+def norm_correlation(x: Float[Tensor | np.ndarray, "n d"], values: Float[Tensor | np.ndarray, "n"]) -> float:
     """Spearman's rho of the rows' lengths with `values`; NaN where one of the two is constant.
 
     Lengths that spread by less than 1e-6 of their mean are constant, as those of float32 rows brought to length 1.
