@@ -102,6 +102,7 @@ def test_the_map_of_the_training_texts_does_not_see_the_test_texts(spec):
         (lambda: How(neighbours=0), "neighbours=0 must be a whole number of at least 1"),
         (lambda: How(folds=1), "folds=1 must be a whole number of at least 2"),
         (lambda: How(seed=-1), "seed=-1 must lie between 0 and"),
+        (lambda: turns(make_texts(), seed=-1), "seed=-1 must lie between 0 and"),
         (lambda: How(threshold=2.0), "threshold=2.0 must lie between -1 and 1"),
         (lambda: How(fit=""), "fit='' must be train, all, or name other text"),
         (lambda: parse_settings(" ; ", 3), "settings=' ; ' must hold at least one setting"),

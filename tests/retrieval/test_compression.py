@@ -104,6 +104,11 @@ def test_itq_brings_rows_nearer_to_their_signs_than_chance_does():
     assert loss("itq") < 0.95 * min(loss("none"), loss("random"))
 
 
+def test_a_seed_below_zero_trains_no_code():
+    with pytest.raises(ValueError, match="seed=-1 must be a whole number of at least 0"):
+        Coder(Code("binary", "random"), rows(), seed=-1)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

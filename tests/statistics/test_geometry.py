@@ -261,6 +261,11 @@ def test_the_sample_has_the_mean_of_all_pairs_and_repeats_for_a_seed():
     assert float(geometry.cosine_sample(x, weights).mean()) == pytest.approx(expected, abs=0.02)
 
 
+def test_a_seed_below_zero_draws_no_sample():
+    with pytest.raises(ValueError, match="seed=-1 must be a whole number of at least 0"):
+        geometry.cosine_sample(rows(), seed=-1)
+
+
 @pytest.mark.parametrize("measure", [geometry.mean_cosine, geometry.uniformity])
 def test_numbers_that_are_none_are_refused(measure):
     with pytest.raises(ValueError, match="x must hold finite numbers, row 1"):

@@ -337,6 +337,14 @@ def test_rows_are_refused_where_their_moments_are_fitted(name):
             WHITENERS[name].fit(x)
 
 
+@pytest.mark.parametrize("name", ["shuffled_group", "clusters", "flow"])
+def test_a_seed_below_zero_is_refused_where_it_would_be_drawn_from(name):
+    x = rows("wide full")
+    given = (x, torch.ones(len(x))) if WHITENERS[name].of_rows else (Moments.of(x),)
+    with pytest.raises(ValueError, match="seed=-1 must"):
+        WHITENERS[name].fit(*given, seed=-1)
+
+
 def test_rows_of_another_dimension_are_refused():
     with pytest.raises(ValueError, match="x must have d=7 columns, got 3"):
         fit("pca", Moments.of(rows()))(torch.zeros(2, 3))

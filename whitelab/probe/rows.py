@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab import whitening
+from whitelab.base.checks import check_int
 from whitelab.datasets import LabelledTexts
 from whitelab.probe.classifiers import stratified
 from whitelab.probe.options import How
@@ -31,8 +32,10 @@ def turns(data: LabelledTexts, folds: int = 10, seed: int = 1111) -> tuple[Turn,
 
     Rows of equal texts stay in one fold. Tasks in SentEval's layout are sorted by length and label first, and equal
     texts not kept together, so that the folds are SentEval's own. Fewer folds where the smallest class has fewer
-    different rows. Raises ValueError where nothing can be learnt.
+    different rows. Raises ValueError where nothing can be learnt, and for a `seed` that
+    is not within 0..2^32 - 1.
     """
+    check_int(seed, "seed", 0, 2**32 - 1)
     order, scored = _order(data), data.scored_split
     split = np.array(data.split)[order]
     if scored:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from whitelab.base.checks import check_choice, check_several
+from whitelab.base.checks import check_choice, check_int, check_several
 from whitelab.base.installation import need
 from whitelab.base.lazy import cached_property
 
@@ -149,9 +149,10 @@ class Coder:
     def __init__(self, code: Code, rows: Float[np.ndarray, "t m"], rotations: dict | None = None, seed: int = 0):
         """Train on `rows`; `rotations` holds those trained on the same rows before, and takes this one.
 
-        Raises ValueError for rows without a column and too few for a product quantiser, and MissingLibraryError without
-        faiss.
+        Raises ValueError for rows without a column, too few for a product quantiser and a `seed` below 0, and
+        MissingLibraryError without faiss.
         """
+        seed = check_int(seed, "seed", 0)
         need("faiss")
         if not rows.shape[1]:
             raise ValueError(f"{code} must be trained on a map that keeps a direction, got one of none")

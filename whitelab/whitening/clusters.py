@@ -72,6 +72,7 @@ def fit_clusters(
     removed than d - 1. With m = 1 it is all-but-the-top (Mu and Viswanath 2018, Algorithm 1).
     """
     check_int(m, "m", 1)
+    check_int(seed, "seed", 0, 2**32 - 1)
     start = time.perf_counter()
     directions = min(check_int(directions, "directions", 0), x.shape[1] - 1)
     x, counts = exact(x), exact(counts)

@@ -44,7 +44,7 @@ def fit_flow(
     for name, value in (("epochs", epochs), ("levels", levels), ("depth", depth), ("width", width), ("batch", batch)):
         check_int(value, name, 1)
     start, dim, home = time.perf_counter(), x.shape[1], x.device
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(check_int(seed, "seed", 0))
     total = max(1, int(epochs * float(counts.sum()) / batch))
     device = torch.device("cuda") if torch.cuda.is_available() else home
     rows = x.to(device, torch.float32)

@@ -44,6 +44,7 @@ def fit_shuffled_group(
     The permutation is drawn from `seed`, or given. With the identity it is `fit_group`.
     """
     check_int(groups, "groups", 1, moments.dim, "d")
+    seed = check_int(seed, "seed", 0)
     if permutation is None:
         permutation = torch.randperm(moments.dim, generator=torch.Generator().manual_seed(seed))
     elif permutation.sort().values.tolist() != list(range(moments.dim)):

@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whitelab.base.checks import as_tensor, check_matrix, check_weights
+from whitelab.base.checks import as_tensor, check_int, check_matrix, check_weights
 from whitelab.base.devices import at_once
 from whitelab.statistics.linalg import exact
 
@@ -85,7 +85,9 @@ def cosine_sample(x, weights=None, size: int = 20_000, seed: int = 0) -> Float[T
     """Cosines of random pairs of different rows, each row drawn by its weight, for a histogram.
 
     Of `size` draws those that hit one row twice are left out; `mean_cosine` counts two occurrences of a row as a pair.
+    Raises ValueError for a `seed` below 0.
     """
+    seed = check_int(seed, "seed", 0)
     u = normalize(check_matrix(x))
     w = row_weights(weights, u).cpu()
     if u.shape[0] < 2:
