@@ -641,6 +641,11 @@ def test_a_smaller_k_is_advised_only_where_the_map_takes_one(spec):
     assert ("(k)" in too_few(spec, 5, 9)) is variant(spec).takes_k
 
 
+def test_one_vector_and_several_are_counted_in_their_own_words():
+    assert too_few("pca", 0, 9).startswith("1 different vector spans only 0 of 9 dimensions")
+    assert too_few("pca", 5, 9).startswith("6 different vectors span only 5 of 9 dimensions")
+
+
 def test_a_parameter_bounded_by_d_is_refused_when_d_is_known():
     moments = Moments.of(rows())
     with pytest.raises(ValueError, match="groups=8 must lie between 1 and d=7"):

@@ -16,7 +16,7 @@ from whitelab.base import parameters
 from whitelab.base.checks import check_int, check_matrix, check_weights
 from whitelab.base.parameters import Parameter
 from whitelab.base.progress import Progress, silent
-from whitelab.base.wording import spaced
+from whitelab.base.wording import quantity
 from whitelab.statistics.moments import Moments
 from whitelab.whitening import clusters, coordinates, direction_removal, flow_training, groups, spectral
 from whitelab.whitening.maps import Map, Whitener, check_moments
@@ -374,8 +374,9 @@ def starving(spec: str, different: int) -> int | None:
 
 def too_few(spec: str, rank: int, dim: int) -> str:
     """What it means that a map of this rank is `starved`, and what to do about it."""
+    span = quantity(rank + 1, "different vector spans", "different vectors span")
     return (
-        f"{spaced(rank + 1)} different vectors span only {rank} of {dim} dimensions. Whitened along all of these they "
+        f"{span} only {rank} of {dim} dimensions. Whitened along all of these they "
         f"are equally far apart, whatever the texts say. {starved_remedy(spec)}"
     )
 

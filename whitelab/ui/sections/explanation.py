@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from whitelab.base.wording import capitalised, ratio, spaced
+from whitelab.base.wording import capitalised, quantity, ratio, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import fitted_vectors
 from whitelab.scoring.paired import LEVEL
@@ -140,9 +140,9 @@ def explained(measures: Measured) -> tuple[str, int | None]:
     title = capitalised(name)
     if measures.starved:
         bearable = max(1, measures.distinct // 10)
+        bear = quantity(measures.distinct, "different vector bears", "different vectors bear")
         return (
-            f"**There is no change to explain yet.** {spaced(measures.distinct)} different vectors bear about a tenth "
-            "as many directions."
+            f"**There is no change to explain yet.** {bear} about a tenth as many directions."
         ), measures.best_k and min(measures.best_k, bearable)
     in_a_cone = measures.mean_cosine >= CONE
     lie = "lie in a cone" if in_a_cone else "are spread around already"
