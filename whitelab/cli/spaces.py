@@ -93,10 +93,11 @@ def _check_vectors(args, setting) -> None:
     from whitelab.encoding.pooling import GIVEN
     from whitelab.scoring.setting import OWN_SENTENCES, Setting
 
-    for name in ("data", "model", "dtype", "pooling", "split", "num_layers", "max_length", "device"):
-        if name in args.given:
-            option = f"--{name.replace('_', '-')} {getattr(args, name)}"
-            raise ValueError(f"{option} does not go with --vectors, which stand for the data and the model")
+    valued = ("data", "model", "dtype", "pooling", "split", "num_layers", "max_length", "device", "cache")
+    options = [f"{args.spelled[name]} {getattr(args, name)}" for name in valued if name in args.given]
+    options += [args.spelled[name] for name in ("keep_going", "allow_bin", "no_store") if getattr(args, name, False)]
+    if options:
+        raise ValueError(f"{options[0]} does not go with --vectors, which stand for the data and the model")
     if setting.pooling not in (Setting.pooling, GIVEN):
         raise ValueError(f"pooling={setting.pooling!r} does not go with --vectors, which are pooled")
     if setting.fit not in OWN_SENTENCES:
