@@ -66,13 +66,17 @@ def test_whatever_fits_a_map_says_where_so_few_texts_are_no_ground_for_it(run, m
 def test_whatever_fits_on_a_corpus_or_searches_it_says_that_its_texts_have_changed_since(run, model, place, tmp_path):
     text, folder = tmp_path / "text.txt", tmp_path / "out"
     text.write_text("".join(f"a man number {i} plays\n" for i in range(30)))
-    assert run("corpus", "embed", "--text", text, "--out", folder, *model[:2], "--layers", "1")[0] == 0
+    other = tmp_path / "other"
+    for source, out in ((text, folder), (place / "text.txt", other)):
+        assert run("corpus", "embed", "--text", source, "--out", out, *model[:2], "--layers", "1")[0] == 0
     pairs = (*model, "--data", place / "pairs.csv", "--layers", "1", "--whitening", "pca")
     for changed in (False, True):
         if changed:
             text.write_text("one more\n")
         for command in (
             ("corpus", "fit", folder),
+            ("corpus", "drift", folder, other),
+            ("corpus", "drift", other, folder),
             ("corpus", "apply", folder, "--out", tmp_path / "applied"),
             ("corpus", "index", tmp_path / "applied", "--out", tmp_path / "index"),
             ("corpus", "search", tmp_path / "applied", "--query", "a man plays"),

@@ -212,6 +212,8 @@ def _drift(args):
 
     _fitted(args)
     found = corpus_drift(args.folder, args.other, args.whitening, args.k, args.layers).as_dict()
+    for folder in dict.fromkeys((args.folder, args.other)):
+        say_if_changed(folder)
     if found["own"] is None:
         note(
             f"half of {args.other} holds too few texts for a map of as many dimensions: whether a new fit would help "
