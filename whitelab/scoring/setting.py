@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from urllib.parse import quote, unquote
 
 from whitelab import whitening
-from whitelab.base.checks import check_choice, check_layers, is_whole
+from whitelab.base.checks import check_choice, check_is, check_layers, check_several, is_whole
 from whitelab.base.wording import layers_in_words, spaced
 from whitelab.encoding.embeddings import OWN_SENTENCES, TOKENS, LayerEmbeddings, Origin, check_space
 from whitelab.encoding.pooling import GIVEN, UNIT, check_pooling
@@ -148,21 +148,17 @@ class Setting:
         return replace(self, layers=check_layers(self.numbers(n_layers), n_layers), whitening=spec)
 
 
+_GIVES = "Setting.parse('L1+L6:zca') gives"
+
+
 def check_is_setting(value, name: str = "setting") -> Setting:
     """Return `value` if it is a setting. Raises TypeError for all else, such as the text that names one."""
-    if not isinstance(value, Setting):
-        raise TypeError(f"{name}={value!r} must be a Setting, such as Setting.parse('L1+L6:zca') gives")
-    return value
+    return check_is(value, name, Setting, _GIVES)
 
 
 def check_settings(values, name: str = "settings") -> tuple[Setting, ...]:
     """Return `values` as a tuple of settings. Raises TypeError for one setting or text, ValueError for none."""
-    if isinstance(values, (str, Setting)) or not isinstance(values, Iterable):
-        raise TypeError(f"{name}={values!r} must be a sequence of Settings")
-    settings = tuple(check_is_setting(value, f"{name}[{place}]") for place, value in enumerate(values))
-    if not settings:
-        raise ValueError(f"{name} must hold at least one setting, got none")
-    return settings
+    return check_several(values, name, Setting, _GIVES)
 
 
 def made_by(pooling: str) -> str:
