@@ -25,6 +25,15 @@ def own_store(tmp_path_factory):
         forget_everything()
 
 
+@pytest.fixture
+def new_store(own_store, tmp_path, monkeypatch):
+    """A store in which nothing is yet, whatever other tests of the file have embedded."""
+    monkeypatch.setenv("WHITELAB_CACHE", str(tmp_path / "store"))
+    forget_everything()
+    yield
+    forget_everything()
+
+
 @pytest.fixture(scope="module")
 def demo(own_store, encoded):
     """The demonstration set's embeddings, made by the package, not by the app, and laid into the file's store."""

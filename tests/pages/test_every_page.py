@@ -92,7 +92,7 @@ def test_every_page_of_the_app_is_tested():
     }  # which have a file of their own
 
 
-def test_nothing_is_encoded_twice(small, forward_calls):
+def test_nothing_is_encoded_twice(small, forward_calls, new_store):
     def visit():
         at = start(**small | {"layers": "3"})
         for _ in tour(at):
