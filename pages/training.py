@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from whitelab.base.wording import plain
+from whitelab.base.wording import capitalised, plain
 from whitelab.encoding.names import ModelError
 from whitelab.training import objectives, runs
 from whitelab.training.objectives import OBJECTIVES
@@ -54,6 +54,8 @@ with st.container(border=True, key="new-run"):
             st.markdown(long_runs.FULL)
         elif plan is not None:
             st.markdown(request.cost_words(plan.costs))
+    if long_runs.allowed() and plan and (one := next((one for one in known if plan.repeats(one.run)), None)):
+        st.caption(f"{capitalised(plain(runs.repeat_note(one.name, one.state)))}; another seed makes another run.")
 if problem := st.session_state.pop(background.PROBLEM, None):
     st.error(plain(problem))
 board.draw(known)

@@ -426,6 +426,16 @@ def test_a_rerun_lists_the_runs_once_and_reads_no_ended_one_again(visit, config,
     assert find_run("simcse-2") not in read
 
 
+def test_a_run_that_would_be_repeated_is_named_beside_the_start_which_stays_open(visit, monkeypatch):
+    monkeypatch.setattr(background, "submit_all", lambda waiting: None)
+    at = visit()
+    assert not said(at, "has the same settings")
+    click(at)
+    assert said(at, "Run simcse-1 (not started) has the same settings, sentences and pairs")
+    assert not at.button(key="start-run").disabled
+    assert not said(choose(at, drawn, seed=1), "has the same settings")
+
+
 def test_a_run_that_failed_says_why_where_its_curve_ends_and_keeps_what_it_learned(visit, config):
     for ended in ("collapsed", "diverged", "failed"):
         run = put(create(config, SENTENCES), 3, ended, "the embeddings <b>fell</b> into one point")

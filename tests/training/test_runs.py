@@ -418,6 +418,23 @@ def test_a_corpus_of_lines_with_tabs_is_noted(place, command, tmp_path):
     assert f"note: {len(set(SENTENCES))} of {len(set(SENTENCES))} sentences hold tabs" in err
 
 
+def test_a_run_is_repeated_by_an_equal_config_on_equal_data_alone(run, config, pairs):
+    assert run.repeats(config, list(SENTENCES), pairs)
+    assert run.repeats(replace(config, corpus="elsewhere.txt", evaluation="the same"), SENTENCES, pairs)
+    assert not run.repeats(replace(config, seed=1), SENTENCES, pairs)
+    assert not run.repeats(config, SENTENCES[1:], pairs)
+    assert not run.repeats(config, SENTENCES, replace(pairs, gold=pairs.gold[::-1]))
+    assert not run.repeats(config, SENTENCES)
+    run.remove()
+    assert not run.repeats(config, SENTENCES, pairs)
+
+
+def test_a_command_that_repeats_a_run_says_so_and_runs(place, command):
+    for seed, said in ((0, False), (0, True), (1, False)):
+        status, _, err = command("train", *options(place, 1), "--seed", seed)
+        assert (status, "note: run simcse-1 (finished) has the same settings, sentences and pairs" in err) == (0, said)
+
+
 def test_an_interrupted_command_can_be_resumed(place, command, usual, monkeypatch):
     advance = Trainer.advance
 

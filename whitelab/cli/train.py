@@ -150,7 +150,7 @@ def _new_run(args):
     from whitelab.datasets import load, tabs_note
     from whitelab.scoring.fit_text import scope_text
     from whitelab.training import TrainConfig
-    from whitelab.training.runs import create
+    from whitelab.training.runs import create, repeat_note, runs
 
     config = TrainConfig(**_given(args))  # refused before a file is looked at
     if args.eval is None:
@@ -164,6 +164,8 @@ def _new_run(args):
     config = replace(config, corpus=args.corpus, evaluation=scored)
     sentences = tuple(scope_text(args.corpus, args.corpus, None))
     note(*filter(None, [tabs_note(sentences)]))
+    if same := next((one for one in runs() if one.repeats(config, sentences, pairs)), None):
+        note(f"{repeat_note(same.name, same.state())}; another --seed makes another run")
     return create(config, sentences, pairs, args.out)
 
 

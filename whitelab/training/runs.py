@@ -17,7 +17,7 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +94,17 @@ class Run:
             pairs = self.data()[1]
             known = "" if pairs is None else pairs.fingerprint
         return known
+
+    def repeats(self, config: TrainConfig, sentences: Sequence[str], evaluation: SentencePairs | None = None) -> bool:
+        """Whether it was asked for with all that decides a run: an equal config, but for its words, and equal data.
+
+        One that cannot be read, such as one that is being removed, repeats nothing.
+        """
+        with suppress(RunError):
+            own = replace(self.config, corpus=config.corpus, evaluation=config.evaluation)
+            pairs = "" if evaluation is None else evaluation.fingerprint
+            return own == config and self.pairs_fingerprint == pairs and self.data()[0] == tuple(sentences)
+        return False
 
     @property
     def ended_at(self) -> int | None:
@@ -308,6 +319,12 @@ def _is_unbegun(folder: Path) -> bool:
     with suppress(RunError, AttributeError):
         return _read(folder / _DATA).keys() == {"sentences", "pairs"}
     return False
+
+
+def repeat_note(name: str, state: str) -> str:
+    """What to know before the run of that name, in that state, is begun once more."""
+    then = "it can be resumed" if state in _RESUMABLE else "to repeat it adds nothing new"
+    return f"run {name} ({state}) has the same settings, sentences and pairs: {then}"
 
 
 def _path(folder: str | Path, argument: str) -> Path:

@@ -12,6 +12,7 @@ from whitelab.datasets import BUNDLED_SETS, SentencePairs, tabs_note
 from whitelab.encoding.catalogue import guess_tokens
 from whitelab.training import TrainConfig, objectives
 from whitelab.training.costs import Cost
+from whitelab.training.runs import Run
 from whitelab.ui.sidebar import model
 
 
@@ -107,6 +108,10 @@ class TrainingPlan:
     def config(self) -> TrainConfig:
         """Of the first run, whose parameters the form shows."""
         return self.configs[0]
+
+    def repeats(self, run: Run) -> bool:
+        """Whether one of its runs would be that run once more."""
+        return any(run.repeats(one, self.corpus.sentences, self.scored.pairs) for one in self.configs)
 
     @property
     def code(self) -> str:
