@@ -44,6 +44,21 @@ def test_mteb_reads_what_is_written_and_so_does_whitelab(cells, tmp_path):
     assert len(read_mteb(tmp_path / "results")) == 4  # a second writing replaces the first
 
 
+@pytest.mark.parametrize(
+    ("split", "pairs", "name"), [("test", 4927, "sickr-test"), ("test", 9927, "SICK-R"), ("all", 9927, "SICK-R")]
+)
+def test_sick_bears_the_name_of_mteb_where_all_of_it_was_scored(cells, tmp_path, split, pairs, name):
+    one = cells[0]
+    origin = replace(one.protocol.origin, split=split)
+    score = replace(one.score, pairs=pairs)
+    sick = replace(one, task="sickr", protocol=replace(one.protocol, origin=origin), score=score)
+    (path,) = write_mteb([sick], tmp_path)
+    record = json.loads(path.read_text())
+    assert record["task_name"] == name
+    assert (record["dataset_revision"] == "none") is (name == "sickr-test")
+    assert bool(mteb_rows(read_mteb(tmp_path), ["sickr"])) is (name == "SICK-R")
+
+
 @pytest.mark.parametrize("aggregate", ["mean", "wmean"])
 def test_a_score_that_mteb_would_not_give_is_not_written_as_one_of_mteb(cells, tmp_path, aggregate):
     protocol = replace(cells[0].protocol, setting=cells[0].protocol.setting.with_(aggregate=aggregate))

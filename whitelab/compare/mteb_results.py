@@ -20,6 +20,8 @@ from whitelab.base.user_folders import expanded
 from whitelab.compare.grid import AVERAGE, Cell
 from whitelab.compare.presets import PRESETS
 from whitelab.datasets import DataError
+from whitelab.datasets.layouts import PUBLISHED_PAIRS
+from whitelab.datasets.pairs import SPLITS
 from whitelab.datasets.sources import MTEB
 from whitelab.store.shards import write_aside
 
@@ -115,16 +117,17 @@ def check_mteb_aggregate(aggregate: str) -> None:
 def write_mteb(cells: Iterable[Cell], folder: str | Path) -> tuple[Path, ...]:
     """Write every score of a comparison to MODEL/SETTING/TASK.json below `folder`; the paths written.
 
-    The setting stands where MTEB has a model's revision. A file of the same name is replaced. `mteb.TaskResult` reads
-    them; whitelab's own protocol is there under `whitelab`, which mteb passes over. Raises ValueError as
-    `check_mteb_aggregate`, DataError where the folder cannot be written.
+    The setting stands where MTEB has a model's revision. A score of the test set of SICK-R alone is not one of MTEB's
+    SICK-R, which is all of SICK, and is written as `sickr-test`. A file of the same name is replaced.
+    `mteb.TaskResult` reads them; whitelab's own protocol is there under `whitelab`, which mteb passes over. Raises
+    ValueError as `check_mteb_aggregate`, DataError where the folder cannot be written.
     """
     scored = [cell for cell in cells if cell.spearman is not None and cell.protocol and math.isfinite(cell.spearman)]
     for cell in scored:
         check_mteb_aggregate(cell.protocol.setting.aggregate)
     written = []
     for cell in scored:
-        name, revision = NAMES.get(cell.task, cell.task), _plain(str(cell.setting))
+        name, revision = _task_name(cell), _plain(str(cell.setting))
         home = expanded(folder) / _plain(cell.model.strip("/").replace("/", "__")) / revision
         path = home / f"{_plain(name, told=True)}.json"
         try:
@@ -137,10 +140,19 @@ def write_mteb(cells: Iterable[Cell], folder: str | Path) -> tuple[Path, ...]:
     return tuple(written)
 
 
+def _task_name(cell: Cell) -> str:
+    """MTEB's name of the task where the pairs are MTEB's; of a part of what is whole there, a name of its own."""
+    split = cell.protocol.origin.split
+    whole = sum(PUBLISHED_PAIRS.get((cell.task, one), 0) for one in SPLITS)  # MTEB's one split has the pairs of all
+    if cell.task in PRESETS["mteb"].whole and split != "all" and not (cell.score and cell.score.pairs == whole):
+        return f"{cell.task}-{split}"
+    return NAMES.get(cell.task, cell.task)
+
+
 def _record(cell: Cell, name: str) -> dict:
     """A result file of one score."""
     value, split = cell.spearman / 100, cell.protocol.origin.split
-    known = cell.task in NAMES
+    known = name in TASKS
     entry = {METRIC: value, "main_score": value, "hf_subset": "default", "languages": LANGUAGES if known else []}
     return {
         "dataset_revision": MTEB[cell.task][1] if known else "none",
