@@ -230,6 +230,9 @@ def test_a_task_that_a_preset_scores_whole_is_named_where_the_data_has_its_test_
     assert note.startswith("sickr: scored on its test split alone, where MTEB takes all of it")
     assert lacking_splits(["simcse"], str(tmp_path), ["sickr"]) == ()
     assert lacking_splits(["mteb"], str(place / "data"), ["sickr", "sts12"]) == ()
+    assert decisions("mteb", data=str(tmp_path))["split"] == ("test",)
+    assert decisions("mteb", data=str(place / "data"))["split"] == ("test", "sickr")
+    assert "split" not in differences("simcse", "mteb", data=str(tmp_path))
     assert note in comparing.written([], "latex", "mteb", lacking=[note])
 
 

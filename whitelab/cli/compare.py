@@ -164,7 +164,8 @@ def _walk(args):
     if len(set(presets)) != 2 or len(settings) != 1:
         raise ValueError(f"presets={args.presets!r} must be two presets, such as whiteningbert,mteb, with one setting")
     (a, b), (setting,) = presets, settings
-    changed = {field: [worded(field, one) for one in pair] for field, pair in differences(a, b, setting).items()}
+    differ = differences(a, b, setting, args.data)
+    changed = {field: [worded(field, one) for one in pair] for field, pair in differ.items()}
     _check_corpus(args, presets)
     tasks, models = _compared(args)
     _say_what_lacks(presets, args.data, tasks)

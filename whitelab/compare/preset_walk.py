@@ -117,7 +117,7 @@ def walks(
     last that under `b`. A `k` of the model's d or more keeps all. `progress(done, total)` counts scores.
     Raises ValueError for presets that do not exist, a `corpus` that is needed and missing, and as `load_encoder`.
     """
-    states = _states(a, b, setting, corpus)
+    states = _states(a, b, setting, corpus, data)
     encoder = load_encoder(model) if isinstance(model, str) else model
     found, total = [], len(tasks) * len(states)
     for task in tasks:
@@ -136,9 +136,9 @@ State = tuple[tuple[str, object, object] | None, Setting, Preset]  # what change
 Scored = tuple[float | None, str]
 
 
-def _states(a: str, b: str, setting: Setting | None, corpus: str | None) -> list[State]:
+def _states(a: str, b: str, setting: Setting | None, corpus: str | None, data: str) -> list[State]:
     """Every preset and setting on the way. A field that decides nothing where it would change is left out."""
-    changes = differences(a, b, setting)
+    changes = differences(a, b, setting, data)
     first, last = (PRESETS[name].fitted_on(corpus) for name in (a, b))
     here, target = (setting or Setting.parse(PRESETS[name].setting) for name in (a, b))
     preset, states = first, [(None, here, first)]

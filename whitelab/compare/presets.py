@@ -162,15 +162,16 @@ _AGGREGATES = {"all": "one Spearman over all", "mean": "plain mean", "wmean": "m
 _TEXTS = {"strip": "blanks at both ends removed", "words": "words joined by single blanks"}
 
 
-def decisions(name: str, setting: Setting | None = None) -> dict[str, object]:
+def decisions(name: str, setting: Setting | None = None, data: str | None = None) -> dict[str, object]:
     """What a preset decides, field by field, for its own setting or another.
 
-    `k` is None where all directions are kept, `fit` where nothing is fitted.
+    `k` is None where all directions are kept, `fit` where nothing is fitted. On `data`, no task is scored whole of
+    which not all splits are there.
     """
     preset = PRESETS[check_choice(name, "preset", PRESETS)]
     one = setting or Setting.parse(preset.setting)
     return {
-        "split": ("test", *preset.whole),
+        "split": ("test", *(task for task in preset.whole if task not in _in_part(data))),
         "text": preset.text,
         "max_length": preset.max_length,
         "pooling": one.pooling,
@@ -183,9 +184,16 @@ def decisions(name: str, setting: Setting | None = None) -> dict[str, object]:
     }
 
 
-def differences(one: str, other: str, setting: Setting | None = None) -> dict[str, tuple[object, object]]:
+def _in_part(data: str | None) -> tuple[str, ...]:
+    """The tasks of which the data has not all splits."""
+    return () if data is None else tuple(one.name for one in discover(data) if "all" not in one.splits)
+
+
+def differences(
+    one: str, other: str, setting: Setting | None = None, data: str | None = None
+) -> dict[str, tuple[object, object]]:
     """What two presets decide differently, each for its own setting or both for one: field -> (one's, other's)."""
-    first, second = decisions(one, setting), decisions(other, setting)
+    first, second = (decisions(name, setting, data) for name in (one, other))
     return {field: (first[field], second[field]) for field in FIELDS if first[field] != second[field]}
 
 

@@ -80,8 +80,8 @@ def side_by_side(grid: Grid, model: str) -> str:
         st.warning(f"{missed} The choices above show what is compared.")
     setting = None if chosen in (None, OWN) else Setting.parse(chosen)
     corpus = corpus_picker((a, b), "walk-corpus")
-    found = differences(a, b, setting)
-    _decisions(a, b, setting, found)
+    found = differences(a, b, setting, grid.data)
+    _decisions(a, b, setting, found, grid.data)
     say_what_lacks((a, b), grid.data, grid.tasks)
     if not found:
         st.info("Nothing differs between them, so the scores are the same.")
@@ -122,7 +122,7 @@ def _code(grid: Grid, a: str, b: str, setting: Setting | None) -> str:
     )
 
 
-def _decisions(a: str, b: str, setting: Setting | None, found: dict) -> None:
+def _decisions(a: str, b: str, setting: Setting | None, found: dict, data: str) -> None:
     st.dataframe(
         [
             {"Decision": FIELDS[field], PRESETS[a].label: worded(field, one), PRESETS[b].label: worded(field, other)}
@@ -132,7 +132,7 @@ def _decisions(a: str, b: str, setting: Setting | None, found: dict) -> None:
         hide_index=True,
         alt="What the two presets decide differently",
     )
-    same = [f"{FIELDS[f].lower()}: {worded(f, v)}" for f, v in decisions(a, setting).items() if f not in found]
+    same = [f"{FIELDS[f].lower()}: {worded(f, v)}" for f, v in decisions(a, setting, data).items() if f not in found]
     st.caption(f"The same in both: {'; '.join([*same, *ALIKE])}.")
     for name in dict.fromkeys((a, b)):
         st.caption(f"**{PRESETS[name].label}** ({PRESETS[name].source}). Where it differs: {PRESETS[name].departs}")
