@@ -90,6 +90,17 @@ def test_whatever_fits_on_a_corpus_or_searches_it_says_that_its_texts_have_chang
     assert (status, "written again" in err) == (0, False), err
 
 
+def test_what_there_is_to_know_of_a_sentence_that_is_searched_for_is_said(run, model, place, tmp_path):
+    embedded, applied = tmp_path / "embedded", tmp_path / "applied"
+    made = ("--text", place / "text.txt", "--out", embedded, *model[:2], "--max-length", 16)
+    assert run("corpus", "embed", *made)[0] == 0
+    assert run("corpus", "apply", embedded, "--whitening", "none", "--out", applied)[0] == 0
+    told = ("mostly unknown words", "1 sentence was cut to 16 tokens")
+    for query, said in (("a dog", (False, False)), ("☃☃", (True, False)), ("a dog " * 20, (False, True))):
+        status, _, err = run("corpus", "search", applied, "--query", query)
+        assert (status, *(words in err for words in told)) == (0, *said), err
+
+
 def test_every_measure_of_a_drift_is_explained(run, model, place, tmp_path):
     assert run("corpus", "embed", "--text", place / "text.txt", "--out", tmp_path / "own", *model[:2])[0] == 0
     lines = run("corpus", "drift", tmp_path / "own", tmp_path / "own", "--k", "4")[1].splitlines()

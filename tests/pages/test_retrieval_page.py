@@ -101,6 +101,14 @@ def test_a_folder_of_ones_own_is_searched_and_what_is_wrong_with_it_is_said(smal
     assert failed(at, "no such file or folder")
 
 
+def test_what_there_is_to_know_of_embedded_documents_is_said_each_time_they_are_shown(small, tmp_path):
+    texts = {f"d{i}": ("", text) for i, text in enumerate((*SENTENCES[:20], "☃☃"))}
+    folder = write_retrieval(tmp_path / "unknown", texts, {"q0": "who plays"}, [("q0", "d1", 1)])
+    for _ in range(2):  # the second time what was embedded is on the shelf
+        at = until(start("retrieval", **small | {"searched-data": str(folder)}))
+        assert said(at, "Note: 1 sentence of mostly unknown words")
+
+
 def page():
     import streamlit as st
 

@@ -281,7 +281,7 @@ def _index(args):
 def _search(args):
     from whitelab.corpus.searching import search_corpus
 
-    found = search_corpus(args.folder, args.query, args.top, args.workers, args.allow_bin)
+    found = search_corpus(args.folder, args.query, args.top, args.workers, args.allow_bin, note)
     _say_if_corpus_changed(args.folder)
     if all(not hit.text for hits in found for hit in hits):
         note("no texts: the folder that `corpus embed` wrote is not where it was; an index made beside it keeps them")

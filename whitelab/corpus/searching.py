@@ -1,6 +1,6 @@
 """The nearest texts to a sentence: exactly, shard by shard, or through a faiss index of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -12,12 +12,13 @@ from jaxtyping import Float, Int
 
 from whitelab.base.checks import check_int
 from whitelab.base.installation import need
+from whitelab.base.wording import cut_note
 from whitelab.corpus.applying import IDS, decoded_shard, not_whole, read_applied, read_map
 from whitelab.corpus.chunks import TEXTS, rows_of
 from whitelab.corpus.manifest import MANIFEST
 from whitelab.datasets.layouts import existing_path
 from whitelab.datasets.pairs import DataError
-from whitelab.encoding.embed import embed
+from whitelab.encoding.embed import EmbedReport, embed
 from whitelab.encoding.encoders import load_encoder
 
 INDEX = "index.faiss"
@@ -34,19 +35,28 @@ class Hit(NamedTuple):
 
 
 def search_corpus(
-    folder: str | Path, queries: Sequence[str], top: int = 10, workers: int = 1, allow_bin: bool = False
+    folder: str | Path,
+    queries: Sequence[str],
+    top: int = 10,
+    workers: int = 1,
+    allow_bin: bool = False,
+    note: Callable[[str], None] = lambda said: None,
 ) -> list[list[Hit]]:
     """The `top` texts nearest to each query, in an applied folder exactly, in an index as that finds them.
 
     Queries are embedded as the corpus was, by the model its manifest names (`allow_bin` as of `load_encoder`), and go
-    through the same map. Raises DataError for a folder that is neither, ModelError for a model that cannot be had,
-    ValueError for `top` below 1.
+    through the same map; what there is to know of their embeddings is told to `note`. Raises DataError for a folder
+    that is neither, ModelError for a model that cannot be had, ValueError for `top` below 1.
     """
     check_int(top, "top", 1)
     check_int(workers, "workers", 1)
     folder = existing_path(folder)
     manifest = read_applied(folder)
-    asked = embedded(queries, folder, manifest, allow_bin)
+    asked, report = embedded(queries, folder, manifest, allow_bin)
+    for said in report.notes:
+        note(said)
+    if report.truncated:
+        note(cut_note(report.truncated, "sentence", manifest["max_length"]))
     if "index" in manifest:
         scores, rows = search_index(folder, manifest, asked, top)
     else:
@@ -58,8 +68,10 @@ def search_corpus(
     ]
 
 
-def embedded(queries: Sequence[str], folder: Path, manifest: dict, allow_bin: bool = False) -> Float[np.ndarray, "q m"]:
-    """Queries as the corpus's vectors are, in float32.
+def embedded(
+    queries: Sequence[str], folder: Path, manifest: dict, allow_bin: bool = False
+) -> tuple[Float[np.ndarray, "q m"], EmbedReport]:
+    """Queries as the corpus's vectors are, in float32, and the report of their embedding.
 
     Raises DataError where the manifest says what its files, or the model that it names, do not bear out.
     """
@@ -75,9 +87,9 @@ def embedded(queries: Sequence[str], folder: Path, manifest: dict, allow_bin: bo
             f"dtype={manifest['compute']}, which is not what embedded the corpus: give it back its files, or run embed "
             "and apply again"
         )
-    values, _ = embed(encoder, [query.strip() for query in queries], manifest["pooling"])
+    values, report = embed(encoder, [query.strip() for query in queries], manifest["pooling"])
     x = values[manifest["layers"]].double().mean(0)
-    return torch.nn.functional.normalize(fitted(x)).float().numpy()
+    return torch.nn.functional.normalize(fitted(x)).float().numpy(), report
 
 
 def nearest(

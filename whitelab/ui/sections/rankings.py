@@ -11,6 +11,7 @@ from whitelab import figures
 from whitelab.base.progress import Progress
 from whitelab.base.wording import plain, spaced
 from whitelab.datasets import RetrievalSet
+from whitelab.encoding.embed import EmbedReport
 from whitelab.figures.style import wrapped
 from whitelab.retrieval.embedded import FITS, RetrievalSpace, embed_retrieval, for_documents
 from whitelab.retrieval.metrics import METRICS
@@ -89,14 +90,26 @@ def open_set(chosen: Workspace, opened: Opened, data: RetrievalSet, comparison: 
     return shelf().call(space.with_text(comparison.fit, opened.rows), name)
 
 
+@dataclass(frozen=True, eq=False)
+class _Embedded:
+    space: RetrievalSpace
+    report: EmbedReport
+
+
 def embedded(chosen: Workspace, data: RetrievalSet) -> RetrievalSpace | None:
-    """The set embedded under the workspace's model; None after drawing the job that makes it."""
+    """The set embedded under the workspace's model, after saying what there is to know of it; None after drawing the
+    job that makes it.
+    """
 
-    def work(progress: Progress) -> RetrievalSpace:
+    def work(progress: Progress) -> _Embedded:
         encoder = for_documents(chosen.encoder())
-        return embed_retrieval(encoder, data, chosen.setting.pooling, store=Store(), progress=progress)[0]
+        return _Embedded(*embed_retrieval(encoder, data, chosen.setting.pooling, store=Store(), progress=progress))
 
-    return shelved_texts(chosen, data, retrieval_sets.is_upload(), work, key="retrieval")
+    found = shelved_texts(chosen, data, retrieval_sets.is_upload(), work, key="retrieval")
+    if found is None:
+        return None
+    note(*found.report.notes)
+    return shelf().call(found.space, f"{shelf().name(found)}/space")
 
 
 def ranked(space: RetrievalSpace, settings: Sequence[Setting], place: str) -> Job:
