@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whitelab.datasets import DataError, SentencePairs
+from whitelab.datasets import DataError, SentencePairs, Upload, load, open_sheet
 
 
 def make_pairs(**changes) -> SentencePairs:
@@ -90,6 +90,14 @@ def test_the_fingerprint_changes_with_everything_that_decides_a_score(change):
 def test_the_fingerprint_ignores_what_does_not_decide_a_score():
     same = make_pairs(source="elsewhere", notes=("n",), split="dev", published=True)
     assert make_pairs().fingerprint == same.fingerprint
+
+
+def test_a_file_read_from_a_disk_and_uploaded_under_any_name_is_the_same_pairs(tmp_path):
+    (tmp_path / "mine.csv").write_text("first,second,score\na,b,1\nc,d,2\ne,f,3\n")
+    here = load(tmp_path / "mine.csv")
+    there = open_sheet(Upload("other.csv", (tmp_path / "mine.csv").read_bytes())).pairs(0, 1, 2)
+    assert here.subset_names != there.subset_names
+    assert here.fingerprint == there.fingerprint
 
 
 def test_a_gold_score_of_minus_zero_is_zero():

@@ -156,9 +156,12 @@ class SentencePairs:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hex SHA-256 of sentences, gold scores, subsets and their names, in order: what decides a score."""
+        """Hex SHA-256 of sentences, gold scores, subsets and their names, in order: what decides a score.
+
+        A lone subset has the name of its task, which a file has from where it lies, and decides nothing.
+        """
         digest = hashlib.sha256()
-        for texts in (self.first, self.second, self.subset_names):
+        for texts in (self.first, self.second, self.subset_names if len(self.subset_names) > 1 else ()):
             hash_texts(digest, texts)
         digest.update(self.gold.astype("<f8").tobytes())
         digest.update(self.subset.astype("<i8").tobytes())

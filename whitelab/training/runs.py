@@ -90,7 +90,7 @@ class Run:
     def pairs_fingerprint(self) -> str:
         """That of the pairs it is scored on, which tells them from others of any name; empty without pairs."""
         record = _read(self.folder / _CONFIG)
-        if (known := record.get("pairs_fingerprint")) is None:  # of a run made before runs kept it
+        if (known := record.get("scored_pairs")) is None:  # of a run made before runs kept it, or kept another
             pairs = self.data()[1]
             known = "" if pairs is None else pairs.fingerprint
         return known
@@ -283,7 +283,7 @@ def create(
     write_aside(path / _DATA, json.dumps(data).encode())
     # Last, because a folder with a config is a run.
     record = {"config": config.as_dict(), "created": now()}
-    record["pairs_fingerprint"] = "" if evaluation is None else evaluation.fingerprint
+    record["scored_pairs"] = "" if evaluation is None else evaluation.fingerprint
     write_aside(path / _CONFIG, json.dumps(record, indent=2).encode())
     return Run(path)
 
