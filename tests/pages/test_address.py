@@ -47,6 +47,20 @@ def test_a_knob_has_its_value_again_after_another_variant_was_shown(small):
     assert choose(at, whitening="soft").sidebar.slider("soft-gamma").value == 0.25
 
 
+def test_a_knob_is_a_slider_where_its_range_has_few_places_whatever_it_is_called():
+    def page():
+        from whitelab.base.parameters import Parameter
+        from whitelab.ui.sidebar import knobs
+
+        ranges = {"short": (0.5, 0, 2), "few": (5, 1, 30), "long": (0.5, 0, 10), "fine": (0.5, 0, 1), "open": (8, 1)}
+        parameters = [Parameter(name, name, *ends) for name, ends in ranges.items()]
+        knobs.spec("made", parameters, lambda text: text, 9)
+
+    at = AppTest.from_function(page, default_timeout=PATIENCE).run()
+    assert [one.key for one in at.slider] == ["made-short", "made-few"]
+    assert [one.key for one in at.number_input] == ["made-long", "made-fine", "made-open"]
+
+
 def test_a_knob_that_another_model_cannot_have_is_put_back_in_the_browser_too():
     """Deleted from the session only, it would come back from there at the next click."""
 

@@ -9,6 +9,8 @@ import streamlit as st
 from whitelab.base.parameters import Parameter, Spec
 from whitelab.ui.widgets.address import bound
 
+_PLACES = 40  # of a slider: among more, a hand in the bar does not find the one it wants
+
 
 def spec(
     name: str,
@@ -81,7 +83,7 @@ def _knob(name: str, one: Parameter, dim: int):
         state[key] = start  # deleted, it would be what the browser still shows
     step = 1 if isinstance(one.default, int) else 0.05 if one.high and one.high > 1 else 0.001
     format_ = "%d" if step == 1 else None if step == 0.05 else "%.3f"
-    if one.noun == "exponent" or one.name == "steps":
+    if one.high is not None and round((high - one.low) / step) <= _PLACES:
         found = st.slider(one.title, low, type(one.default)(high), start, step, **lives, help=one.hint)
     else:
         found = st.number_input(
