@@ -30,17 +30,13 @@ _UNKNOWN = "training-unknown"  # session_state: names in the address of which th
 _ASKED = "training-remove"  # session_state: the run whose removal is to be confirmed
 OVERLAID = 6  # runs in one picture
 DRAWN = 1000  # steps of a run in one picture
-_ICONS = {
+_ICONS = {  # of runs that nobody trains and that wait for no turn
     FINISHED: ":material/check_circle:",
     CANCELLED: ":material/cancel:",
     FAILED: ":material/error:",
     COLLAPSED: ":material/compress:",
     DIVERGED: ":material/trending_up:",
     DIED: ":material/power_off:",
-    "running": ":material/play_circle:",
-    "waiting": ":material/hourglass_empty:",
-    "starting": ":material/hourglass_top:",
-    "stopping": ":material/hourglass_bottom:",
     NOT_STARTED: ":material/pause_circle:",
 }
 
