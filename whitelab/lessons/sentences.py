@@ -123,11 +123,10 @@ def _ask_shrunk(space: LayerEmbeddings) -> str:
 
 
 def shrunk(space: LayerEmbeddings) -> Answer:
-    """The score of the shrunk map by the number of sentences."""
-    names, setting = sizes(space), setting_on(space, _SETTING)
+    """The score of the shrunk map of few sentences, and how far from the plain one's it is with all."""
+    setting = setting_on(space, _SETTING)
     both = [setting, setting.with_(whitening="shrunk")]
-    plain, rescued = (tuple(scores[0] for scores in row) for row in _draws(space, both, names.values()))
-    (few,), (mended,) = _draws(space, both, [_narrow(space)])
+    (few, plain), (mended, rescued) = _draws(space, both, [_narrow(space), space.n_sentences])
     before, after = few[0], mended[0]
     gains = [shrunk - unshrunk for shrunk, unshrunk in zip(mended, few, strict=True)]
     effect = (
@@ -137,7 +136,7 @@ def shrunk(space: LayerEmbeddings) -> Answer:
         if max(gains) < 0
         else "whether shrinkage gains hangs on the draw"
     )
-    gap = rescued[-1] - plain[-1]
+    gap = rescued[0] - plain[0]
     less = ": with more to measure from, less has to be mixed in" if abs(gap) < min(map(abs, gains)) else ""
     words = (
         f"With n = {_narrow(space)}: plain {written(before)}, shrunk {written(after)} on the first step's draw. Over "
@@ -146,7 +145,7 @@ def shrunk(space: LayerEmbeddings) -> Answer:
     )
     numbers = {"plain": before, "shrunk": after, "apart with all sentences": abs(gap)}
     numbers |= _ends("plain", few) | _ends("shrunk", mended)
-    return Answer(after, words, numbers, curves={"plain": plain, "shrunk": rescued})
+    return Answer(after, words, numbers)
 
 
 REMEDIES = (
