@@ -144,9 +144,15 @@ def test_what_a_map_of_too_few_sentences_gives_is_not_explained(number, step, di
 def test_training_and_whitening_are_compared_at_the_same_number_of_directions(dense):
     few = with_few_sentences(dense)
     question, _ = asked(10, 3, few)
-    assert f"a map to {few.n_sentences // 3} random directions" in question
+    assert f"A map to {few.n_sentences // 3} random directions" in question
     white = score(few, f"{training_lesson._SETTING}@{few.n_sentences // 3}")
     assert answered(10, 3, few).numbers["PCA whitening"] == white
+
+
+def test_what_a_trained_map_will_score_is_asked_without_training_one(space, monkeypatch):
+    monkeypatch.setattr(training_lesson, "trained", None)
+    raw = written(score(space, "L1"))
+    assert f"Raw, the layer scores {raw}." in asked(10, 3, space)[0]
 
 
 @pytest.mark.parametrize(("number", "step"), [(3, 2), (4, 2), (5, 1), (6, 2), (10, 3)])

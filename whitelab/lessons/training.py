@@ -192,11 +192,10 @@ def _records(space: LayerEmbeddings) -> dict[str, tuple[dict, ...]]:
 
 
 def _ask_gain(space: LayerEmbeddings) -> str:
-    path = paths(space)["simcse"]
+    raw = spearman(space, setting_on(space, _SETTING).raw)
     return (
-        f"Before its first step, a map to {_width(space)} random directions scores "
-        f"{written(path[0].spearman)}. **What does it score after {_STEPS} steps of SimCSE?** It reads sentences only, "
-        "never a gold score."
+        f"A map to {_width(space)} random directions is trained for {_STEPS} steps of SimCSE, which reads sentences "
+        f"only, never a gold score. Raw, the layer scores {written(raw)}. **What does the trained map score?**"
     )
 
 
