@@ -1,5 +1,7 @@
 """Wrong input: exit 2, one line on stderr, nothing on stdout; test_each_command.py has it in a real process."""
 
+import shutil
+
 import pytest
 import torch
 from commandline import ANALYSES
@@ -272,3 +274,18 @@ def test_what_the_system_refuses_is_named_without_its_number(run, options, monke
     status, out, err = run("score", *options)
     assert (status, out) == (2, "")
     assert err.endswith(f"error: {told}\n")
+
+
+@pytest.mark.parametrize("command", ["score", "train"])
+def test_pickled_weights_are_refused_with_the_option_that_takes_them_where_there_is_one(
+    run, place, tmp_path, command, monkeypatch
+):
+    monkeypatch.setenv("WHITELAB_RUNS", str(tmp_path / "runs"))
+    folder = shutil.copytree(place / "model", tmp_path / "pickled")
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    data = ("--data", place / "pairs.csv") if command == "score" else ("--corpus", place / "text.txt")
+    status, out, err = run(command, "--model", folder, *data)
+    assert (status, out) == (2, "")
+    assert "app" not in err
+    assert ("only after a yes: --allow-bin" in err) is (command == "score")
+    assert ("training starts from no others" in err) is (command == "train")

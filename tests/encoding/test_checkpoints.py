@@ -152,7 +152,7 @@ def test_a_relative_folder_and_a_home_folder_are_found(folder, monkeypatch):
 
 def test_pickled_weights_are_refused(folder):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(PickledWeights, match=r"no \*\.safetensors weights.*pickled weights, can run code.*--allow-bin"):
+    with pytest.raises(PickledWeights, match=r"no \*\.safetensors weights.*can run code.*allow_bin=True"):
         find_model(str(folder))
 
 

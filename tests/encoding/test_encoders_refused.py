@@ -231,7 +231,7 @@ def test_code_in_pickled_weights_is_never_run(tmp_path):
     weights = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
     torch.save(weights | {"payload": Payload(marker)}, folder / "pytorch_model.bin")
-    with pytest.raises(PickledWeights, match="--allow-bin"):
+    with pytest.raises(PickledWeights, match="allow_bin=True"):
         load_encoder(str(folder), device="cpu")
     with pytest.raises(ModelError, match="pickled"):
         load_encoder(str(folder), device="cpu", allow_bin=True)

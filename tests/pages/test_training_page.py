@@ -649,6 +649,10 @@ def test_what_cannot_be_read_or_trained_is_explained(visit, tmp_path, monkeypatc
     (unsaid / "config.json").write_text(json.dumps({"model_type": "clip", "text_config": {"hidden_size": 8}}))
     (unsaid / "tokenizer.json").write_text("{}")
     (unsaid / "model.safetensors").touch()
+    pickled = tmp_path / "pickled"
+    pickled.mkdir()
+    for name in ("config.json", "tokenizer.json", "pytorch_model.bin"):
+        (pickled / name).write_text("{}")
     for query, why in (
         ({"corpus": missing}, "nothing"),
         ({"scored": missing}, "nothing"),
@@ -656,6 +660,7 @@ def test_what_cannot_be_read_or_trained_is_explained(visit, tmp_path, monkeypatc
         ({"start": "bundled:9"}, "between 1 and 6"),
         ({"start": "/nowhere/at/all"}, "must be a folder"),
         ({"start": str(unsaid)}, "must say how many layers"),
+        ({"start": str(pickled)}, "training starts from no others"),
     ):
         at = visit(lambda at: at.error, **query)
         assert failed(at, why)

@@ -311,7 +311,7 @@ def _find_weights(name: str, folder: Path, allow_bin: bool) -> tuple[list[Path],
     if not allow_bin:
         raise PickledWeights(
             f"model={name!r} has no *.safetensors weights. Others, pickled weights, can run code: they are read with "
-            f"weights_only=True, and only after a yes (allow_bin=True, --allow-bin, or the box in the app)"
+            "weights_only=True, and only after a yes: allow_bin=True"
         )
     if weights := _files(folder, *_PICKLED):
         return weights, True

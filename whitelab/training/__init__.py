@@ -9,6 +9,6 @@ with them, `health` when to stop, `checkpoints` and `result` what stays on disk.
 
 from whitelab.training.config import COLLAPSED, DIVERGED, StepRecord, TrainConfig
 from whitelab.training.loop import train
-from whitelab.training.trainer import Trainer, start
+from whitelab.training.trainer import Trainer, start, start_files
 
-__all__ = ["COLLAPSED", "DIVERGED", "StepRecord", "TrainConfig", "Trainer", "start", "train"]
+__all__ = ["COLLAPSED", "DIVERGED", "StepRecord", "TrainConfig", "Trainer", "start", "start_files", "train"]

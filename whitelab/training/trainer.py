@@ -13,10 +13,12 @@ from torch import Tensor, nn
 
 from whitelab.base.checks import check_choice, check_strings
 from whitelab.base.devices import DTYPES, dtypes_for
+from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.base.wording import cut_note
 from whitelab.datasets import SentencePairs
 from whitelab.encoding.architectures import quiet
+from whitelab.encoding.checkpoints import ModelFiles, PickledWeights, find_model
 from whitelab.encoding.embed import embed
 from whitelab.encoding.embeddings import origin_of, with_pairs
 from whitelab.encoding.encoders import Encoder, NotFinite, load_encoder
@@ -34,12 +36,29 @@ from whitelab.training.health import Shape
 
 def start(config: TrainConfig, device: str | None = None) -> Encoder:
     """The encoder a run starts from. Raises ModelError where there is no transformer to train."""
-    with seeded(config.seed, "start"):  # transformers draws what a checkpoint lacks, such as a pooler
+    # Transformers draws what a checkpoint lacks, such as a pooler.
+    with _of_safetensors(config.model), seeded(config.seed, "start"):
         encoder = load_encoder(config.model, device=device)
     if encoder.files.kind in ONE_LAYER:
         raise ModelError(f"model={config.model!r} cannot be trained: it is {ONE_LAYER[encoder.files.kind]}")
     encoder.check_pooling(config.pooling)
     return encoder
+
+
+def start_files(model: str, progress: Progress = silent) -> ModelFiles:
+    """The files a run starts from. Raises ModelError as `find_model`; where weights are pickled, no yes takes them."""
+    with _of_safetensors(model):
+        return find_model(model, progress)
+
+
+@contextmanager
+def _of_safetensors(model: str) -> Iterator[None]:
+    try:
+        yield
+    except PickledWeights:
+        raise ModelError(
+            f"model={model!r} has no *.safetensors weights, and training starts from no others: save it as safetensors"
+        ) from None
 
 
 @contextmanager

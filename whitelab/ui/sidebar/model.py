@@ -10,6 +10,7 @@ import streamlit as st
 
 from whitelab import datasets
 from whitelab.base.devices import choose_device
+from whitelab.base.progress import Progress
 from whitelab.base.wording import plain
 from whitelab.datasets import DataError
 from whitelab.encoding import catalogue
@@ -167,10 +168,10 @@ def opened(model: str, chosen: Chosen | None) -> Picked | None:
     return picked
 
 
-def find(model: str, key: str) -> ModelFiles | None:
-    """The files of a model; None after drawing the job that looks for them."""
+def find(model: str, key: str, files_of: Callable[[str, Progress], ModelFiles]) -> ModelFiles | None:
+    """The files of a model, as `files_of` has them; None after drawing the job that looks for them."""
     name = f"files/{model}/{version(model)}"
-    return wait(jobs().submit(name, f"Finding {model}", lambda progress: find_model(model, progress), "bytes"), key=key)
+    return wait(jobs().submit(name, f"Finding {model}", lambda progress: files_of(model, progress), "bytes"), key=key)
 
 
 def _offer(model: str, chosen: Chosen | None) -> None:

@@ -17,7 +17,7 @@ from whitelab.encoding.catalogue import Size, guess_tokens
 from whitelab.encoding.checkpoints import ModelFiles, on_disk
 from whitelab.encoding.names import BUNDLED, ONE_LAYER, ModelError, ModelName, allowed
 from whitelab.scoring.fit_text import scope_text
-from whitelab.training import TrainConfig, costs, objectives
+from whitelab.training import TrainConfig, costs, objectives, start_files
 from whitelab.training.config import BATCH
 from whitelab.training.objectives import OBJECTIVES
 from whitelab.ui.results.files import file_stamp
@@ -162,7 +162,7 @@ def _files(name: str) -> ModelFiles | None:
         st.caption("This model is not on this machine yet.")
         asking.button("Download it", _START, name, "download")
         return None
-    return model.find(name, "find-start")
+    return model.find(name, "find-start", start_files)
 
 
 def _data(title: str, names: list[str], key: str, words: str) -> str:
