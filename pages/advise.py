@@ -32,7 +32,7 @@ close_page(
     "one will look best by luck: so p-values are corrected for their number, and the gain is also measured on a half of "
     "the data that had no say in the choice. Groups are a matter of where k-means starts, too, so it is run several times "
     "and how far its runs differ is part of each interval. To store, the shortest vectors are taken that lose less than a point against "
-    "the best and against the model as it comes, at the lower end of the interval; below 20 items nothing is decided. Scores are x 100, a point is one of these.",
+    "the best and against the model as it comes, beyond doubt after the same correction; below 20 items nothing is decided. Scores are x 100, a point is one of these.",
     question.code + advising.PRINTED if question and not question.job.error else "",
     "\n".join(advice.sentences) if advice else "",
 )

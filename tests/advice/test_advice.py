@@ -243,6 +243,23 @@ def test_a_best_that_is_shorter_and_open_is_weighed_against_raw():
     assert "score 99.00 (+0.25 points, -2.25 to +2.75); if it stays so, about 160 pairs" in advice.sentences[2]
 
 
+@pytest.mark.parametrize("count", [1, 5, 20])
+def test_of_many_short_vectors_none_is_stored_whose_loss_only_luck_keeps_below_a_point(count):
+    """Nineteen in twenty of such intervals hold what is true, so of twenty options one is likely to be wrong."""
+    evidence = advise_pairs(pairs_of(*SMALL, pairs=40), Setting((2,)), "store").evidence
+    raw = evidence.baseline
+    short = next(one for one in evidence.options if one.size < raw.size)
+    near = Difference(-0.5, -0.99, -0.01, 0.04)
+    several = replace(evidence, options=(raw, *[replace(short, difference=near, behind=near)] * count))
+    advice = answer(several, "store")
+    assert advice.decided is (count == 1)
+    if count > 1:
+        for items, decides in ((math.ceil(1.02 * advice.needed), True), (math.floor(0.98 * advice.needed), False)):
+            more = with_items(several, items)
+            more = replace(more, options=tuple(replace(one, behind=one.difference) for one in more.options))
+            assert answer(more, "store").decided is decides
+
+
 @pytest.mark.parametrize("best", ["raw", "short", "other"])
 def test_what_is_to_store_names_no_option_twice(best):
     evidence = advise_pairs(pairs_of(*SMALL, pairs=40), Setting((2,)), "store").evidence

@@ -1,6 +1,7 @@
 """Evidence -> three sentences: what to do, why, and what to know beside it."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
 
@@ -11,10 +12,11 @@ from whitelab.retrieval.compression import Code
 from whitelab.scoring.calibration import Threshold
 from whitelab.scoring.paired import LEVEL
 from whitelab.scoring.setting import Setting
-from whitelab.statistics.significance import FEW, Difference
+from whitelab.statistics.significance import FEW, Difference, holm
 from whitelab.whitening import label
 
 STEP = 1.0  # points: less is not worth a change
+_WIDE = NormalDist().inv_cdf(1 - LEVEL / 2)  # standard errors to either side of a 95 % interval's middle
 _ADJECTIVES = ("none", "center", "standardize")  # variants whose names say how vectors are
 
 
@@ -65,10 +67,10 @@ class Advice:
 def answer(evidence: Evidence, purpose: str) -> Advice:
     """The advice that `evidence` supports.
 
-    For `store`, the shortest vectors that are less than a point behind the model as it comes, at the lower end of the
-    95 % interval, and behind the best where any shorter ones are. Else the best of the options whose gain over the
-    baseline is real after Holm's correction; the baseline where no option can be a point better; and nothing where that
-    is still open, or where there are fewer than `FEW` items.
+    For `store`, the shortest vectors that are less than a point behind the model as it comes, and behind the best where
+    any shorter ones are. Else the best of the options whose gain over the baseline is real. Both hold after Holm's
+    correction for all that might have been chosen so. The baseline where no option can be a point better; and nothing
+    where that is still open, or where there are fewer than `FEW` items.
     """
     if evidence.count < FEW:
         return _too_few(evidence, purpose)
@@ -172,10 +174,12 @@ def _gain(evidence: Evidence, best: Option) -> tuple[str, str, str]:
 
 def _shortest(evidence: Evidence) -> Advice:
     best, raw = evidence.best, evidence.baseline
-    near_raw = [one for one in evidence.options if one.size < raw.size and one.difference.low > -STEP]
+    short = [one for one in evidence.options if one.size < raw.size]
+    as_raw, as_best = (_within_a_step([getattr(one, name) for one in short]) for name in ("difference", "behind"))
+    near_raw = [one for one, sure in zip(short, as_raw, strict=True) if sure]
     if not near_raw:
         return _none_shorter(evidence)
-    near = [one for one in near_raw if one.behind.low > -STEP]
+    near = [one for one, *sure in zip(short, as_raw, as_best, strict=True) if all(sure)]
     found = min(near or near_raw, key=lambda option: (option.size, -option.score))
     if not near:
         return _as_near_as_raw(evidence, found)
@@ -216,7 +220,7 @@ def _none_shorter(evidence: Evidence) -> Advice:
     likely = max(short, key=lambda option: option.difference.estimate, default=None)
     needed = None
     if likely is not None and likely.difference.estimate > -STEP:
-        needed = _enough(evidence, likely.difference, STEP + likely.difference.estimate)
+        needed = _enough(evidence, likely.difference, (STEP + likely.difference.estimate) / _stricter(len(short)))
         more = (
             f"{capitalised(kept_as(likely))}, score {likely.score:.2f} ({_interval(likely)}); if it stays so, about "
             f"{spaced(needed)} {evidence.unit} would show that they will do."
@@ -230,6 +234,19 @@ def _none_shorter(evidence: Evidence) -> Advice:
         more,
     )
     return Advice("store", None if needed else best.setting, sentences, needed, evidence)
+
+
+def _within_a_step(differences: Sequence[Difference]) -> list[bool]:
+    """Which are less than `STEP` below 0 beyond doubt, after Holm's correction: of one alone, if its interval is.
+
+    The p-value of each is that of a normal error as wide as its interval is below the estimate.
+    """
+
+    def p_value(one: Difference) -> float:
+        below, margin = one.estimate - one.low, one.estimate + STEP
+        return 2 * NormalDist().cdf(-_WIDE * margin / below) if below > 0 < margin else float(margin <= 0)
+
+    return [p < LEVEL for p in holm([p_value(one) for one in differences])]
 
 
 def _deciding(evidence: Evidence, differences: list[Difference]) -> int:
@@ -249,7 +266,7 @@ def _enough(evidence: Evidence, difference: Difference, margin: float) -> int:
 
 def _stricter(tests: int) -> float:
     """By how much wider an interval is where the least of so many p-values is asked to be real (Holm's first step)."""
-    return NormalDist().inv_cdf(1 - LEVEL / tests / 2) / NormalDist().inv_cdf(1 - LEVEL / 2)
+    return NormalDist().inv_cdf(1 - LEVEL / tests / 2) / _WIDE
 
 
 def _scored(evidence: Evidence, option: Option) -> str:
