@@ -194,6 +194,18 @@ def test_a_link_spelled_by_hand_stands_in_the_address_as_the_app_writes_it(app, 
     assert seen[0] != scored(layers=(2, 6), whitening="soft", k=77)  # mean pooling would show another number
 
 
+def test_going_back_from_a_link_spelled_by_hand_goes_to_where_one_came_from(app, visit):
+    shown, before = visit(app), f"{app}/_stcore/health"
+    shown.open("uniformity")  # whose model is loaded from here on
+    shown.page.goto(before)
+    slow = shown.context.new_cdp_session(shown.page)
+    slow.send("Emulation.setCPUThrottlingRate", {"rate": 6})  # the app is heard of sooner than its page is drawn
+    page = shown.open("uniformity?layers=-1,2&whitening=soft&pooling=cls&positives=ge4")
+    slow.send("Emulation.setCPUThrottlingRate", {"rate": 1})
+    page.go_back()
+    page.wait_for_url(before)
+
+
 def test_going_back_with_a_k_of_ones_own_goes_to_the_page_before(app, visit):
     shown = visit(app)
     page = shown.open("whitening?k=70")

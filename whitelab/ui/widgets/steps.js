@@ -12,4 +12,13 @@ if (!window.whitelabSteps) {
     acted = false
     return push.apply(this, step)
   }
+  // Streamlit may take its first steps before this runs, where it finds a link in other words than its own: who goes
+  // back goes over them too.
+  const opened = window.navigation?.activation?.entry.index ?? -1
+  const begun = opened < 0 ? opened : navigation.currentEntry.index
+  const over = () => {
+    const here = navigation.currentEntry.index
+    if (opened <= here && here < begun) history.go(opened - 1 - here)
+  }
+  if (opened < begun) addEventListener("popstate", over)
 }
