@@ -231,10 +231,17 @@ def test_the_charts_stand_still_while_k_moves(app, visit, name, width):
     assert places[1:] == places[:2]
 
 
-@pytest.mark.parametrize(("name", "width", "k"), [("whitening", 390, 70), ("retrieval", 1440, 1)])
-def test_a_verdict_has_the_room_of_its_longest_words_from_the_start(app, visit, name, width, k):
+@pytest.mark.parametrize(
+    ("link", "width", "k"),
+    [
+        ("whitening", 390, 70),  # the best k, which is said too
+        ("whitening?layers=2&whitening=Soft+whitening&k=200", 390, 384),  # in doubt on other sentences
+        ("retrieval", 1440, 1),
+    ],
+)
+def test_a_verdict_has_the_room_of_its_longest_words_from_the_start_and_hardly_more(app, visit, link, width, k):
     shown = visit(app, "light", width)
-    page = shown.open(name)
+    page = shown.open(link)
     knob, tops = page.locator(f"{STRIP} input" if width == 390 else f"{SIDEBAR} .wl-typed"), []
     first = "document.querySelector('[data-testid=stMain]').scrollTop + document.querySelector('.js-plotly-plot')"
     for setting in (None, k):
@@ -244,6 +251,10 @@ def test_a_verdict_has_the_room_of_its_longest_words_from_the_start(app, visit, 
             shown.settle()
         tops.append(round(page.evaluate(f"{first}.getBoundingClientRect().top")))
     assert tops[0] == tops[1]
+    said = page.locator(".st-key-said-verdict, .st-key-said-ranked")
+    words = said.locator("p")
+    line = words.evaluate("p => parseFloat(getComputedStyle(p).lineHeight)")
+    assert said.bounding_box()["height"] < words.bounding_box()["height"] + 1.5 * line
 
 
 def test_words_that_are_drawn_in_a_new_element_after_a_wait_have_the_room_of_those_before(app, visit):

@@ -73,7 +73,7 @@ STYLE = """<style>
         > [data-testid=stVerticalBlock] > [data-testid=stElementContainer] > [data-testid=stMetric]
     ) { min-width: calc(50% - 1rem); }
     .st-key-explanation { min-height: 13rem; }
-    .st-key-said-verdict { min-height: 8rem; }
+    .st-key-said-verdict { min-height: 6.4rem; }
     .st-key-said-ranked { min-height: 4.8rem; }
 }
 @media (max-width: 1400px) {
@@ -87,7 +87,7 @@ STYLE = """<style>
 }
 @media (max-width: 640px) {
     .st-key-explanation { min-height: 17.5rem; }
-    .st-key-said-verdict { min-height: 12.8rem; }
+    .st-key-said-verdict { min-height: 9.6rem; }
 }
 @media (min-width: 641px) and (max-width: 1400px) {
     .st-key-new-run [data-testid=stColumn]:has(

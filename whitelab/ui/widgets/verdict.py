@@ -72,14 +72,16 @@ def sentence(standing: Standing, label: str, baseline: str, pairs: str, resample
             f"{lead} {numbers}. But a map that keeps as many directions as there are sentences sets all of them "
             "equally far apart, so the score says nothing about meaning, whichever way it went."
         )
-    numbers += f", 95 % interval {interval(found.low, found.high, '+')} ({tests(standing, resamples)})."
+    numbers += f", 95 % interval {interval(found.low, found.high, '+')}"
+    if held_out:  # its tests are left to the headline: with both, no room on a phone would hold it
+        return f"{lead} {numbers}. {held_out}"
     meaning = {
         "gain": "Most other draws of such pairs would show a gain too.",
         "loss": "Most other draws of such pairs would show a loss too.",
         "chance": "Other pairs of this kind might show no difference, or the opposite one.",
         "unclear": "One test calls it real and the other does not: take it as undecided.",
     }
-    return f"{lead} {numbers} {held_out or meaning[verdict]}"
+    return f"{lead} {numbers} ({tests(standing, resamples)}). {meaning[verdict]}"
 
 
 def held_out(now: Standing, cross: Standing | None) -> str:
@@ -94,7 +96,7 @@ def held_out(now: Standing, cross: Standing | None) -> str:
         return ""
     found = cross.difference
     return (
-        f"Cross-fitted, on sentences it is not scored on, the difference is {found.estimate:+.2f}, 95 % interval "
+        f"Cross-fitted, on other sentences, it is {found.estimate:+.2f}, 95 % interval "
         f"{interval(found.low, found.high, '+')}: {against[cross.verdict]}."
     )
 
