@@ -231,7 +231,9 @@ def by_query(space: RetrievalSpace, results: Sequence[Retrieval], comparison: Co
         format_func=lambda i: f"{changes[i]:+.4f}  {data.queries[i]}",
     )
     query = order[0] if query is None else query
-    for column, one in zip(st.columns(2), results, strict=True):
+    with st.container(key="said-hits"):
+        columns = st.columns(2)
+    for column, one in zip(columns, results, strict=True):
         with column:
             st.markdown(
                 f"**{LABELS.at(one.setting)}**, {comparison.label} {float(one.of(comparison.metric)[query]):.4f}"

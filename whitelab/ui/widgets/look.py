@@ -86,8 +86,10 @@ STYLE = """<style>
     .st-key-explanation { min-height: 10rem; }
 }
 @media (max-width: 640px) {
+    [data-testid=stMetric] { min-height: 10rem; }
     .st-key-explanation { min-height: 17.5rem; }
     .st-key-said-verdict { min-height: 9.6rem; }
+    .st-key-said-ranked { min-height: 6.4rem; }
 }
 @media (min-width: 641px) and (max-width: 1400px) {
     .st-key-new-run [data-testid=stColumn]:has(

@@ -1,9 +1,9 @@
 // What is said of a setting has more lines at one k than at another: it keeps the room that it once took, as long as the
 // page and the window's width stay, so that the charts below stand still. Streamlit draws it in a new element after a
-// wait, so rooms are kept by key. Once a window, whose pages all bring this.
+// wait, so rooms are kept by key, those of headline numbers by their place. Once a window, whose pages all bring this.
 if (!window.whitelabRooms) {
   window.whitelabRooms = true
-  const SAID = "[class*=st-key-said-], .st-key-explanation"
+  const SAID = "[class*=st-key-said-], .st-key-explanation, [data-testid=stMetric]"
   const rooms = new Map()
   let place = "", due = false
   const keep = () => {
@@ -14,8 +14,9 @@ if (!window.whitelabRooms) {
       for (const one of said) one.style.minHeight = ""
     }
     place = here
+    let numbers = 0
     for (const one of said) {
-      const key = one.className.match(/st-key-[\w-]+/)[0]
+      const key = one.className.match(/st-key-[\w-]+/)?.[0] ?? numbers++
       rooms.set(key, Math.max(rooms.get(key) ?? 0, one.getBoundingClientRect().height))
       one.style.minHeight = `${rooms.get(key)}px`
     }
