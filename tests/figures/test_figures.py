@@ -2,13 +2,15 @@
 
 import json
 
+import numpy as np
 import plotly.graph_objects as go
 import pytest
-from drawings import DARK, LABELS, LIGHT, NAUGHTY, accepted, all_figures, coded, contrast, named
+from drawings import DARK, LABELS, LIGHT, NAUGHTY, accepted, all_figures, coded, contrast, linear, named
 
 from whitelab import figures
 from whitelab.base.wording import spaced
 from whitelab.figures.drawing import Drawing
+from whitelab.figures.style import SUBSET_COLOURS
 from whitelab.whitening import WHITENERS
 
 
@@ -114,6 +116,37 @@ def test_variant_colours_stand_out_from_both_backgrounds(name, background):
 @pytest.mark.parametrize("colour", [figures.MARK, figures.RULE, *figures.MATCH_COLOURS])
 def test_marks_and_rules_stand_out_from_both_backgrounds(colour, background):
     assert contrast(colour, background) >= 3
+
+
+@pytest.mark.parametrize("background", [LIGHT, DARK], ids=["light", "dark"])
+def test_lines_of_subsets_stand_out_from_both_backgrounds(background):
+    curves = {f"subset {i}": [40.0 + k for k in range(8)] for i in range(12)}
+    figure = figures.k_curves(curves["subset 0"], curves, "pca", "PCA", {}, 8)
+    lines = [trace for trace in figure.data if trace.name in curves]
+    assert len({line.line.color for line in lines}) == len(curves)
+    assert min(contrast(line.line.color, background) for line in lines) >= 3
+    assert all(line.opacity is None for line in lines)
+
+
+# What is left of linear red, green and blue without the cones for green (Machado et al. 2009, severity 1).
+NO_GREEN = np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]])
+
+
+@pytest.mark.parametrize("sight", [np.eye(3), NO_GREEN], ids=["all cones", "none for green"])
+def test_no_two_colours_of_subsets_are_one(sight):
+    seen = lab([sight @ linear(colour) for colour in SUBSET_COLOURS])
+    apart = np.linalg.norm(seen[:, None] - seen, axis=-1)[~np.eye(len(seen), dtype=bool)]
+    assert apart.min() > 15
+
+
+def lab(colours) -> np.ndarray:
+    """CIE Lab of linear red, green and blue, white D65."""
+    to_xyz = np.array(
+        [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.119192, 0.9503041]]
+    )
+    xyz = np.clip(colours, 0, 1) @ to_xyz.T / to_xyz.sum(axis=1)
+    f = np.where(xyz > 216 / 24389, np.cbrt(xyz), (24389 / 27 * xyz + 16) / 116)
+    return np.stack([116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], axis=1)
 
 
 # On a narrow page

@@ -228,10 +228,15 @@ def named(figure: go.Figure, name: str):
     return next(trace for trace in figure.data if trace.name == name)
 
 
-def luminance(colour: str) -> float:
+def linear(colour: str) -> list[float]:
+    """Linear red, green and blue of `#1B649F`."""
     channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+
+
+def luminance(colour: str) -> float:
+    red, green, blue = linear(colour)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def contrast(one: str, two: str) -> float:

@@ -47,7 +47,7 @@ def k_curves(
     ks = range(1, d + 1)
     for number, (name, values) in enumerate(subsets.items()):
         line = rule(SUBSET_COLOURS[number % len(SUBSET_COLOURS)], width=1.2)
-        add_line(figure, ks, values, name, line, hover, opacity=0.85, legendgroup="subsets", showlegend=False)
+        add_line(figure, ks, values, name, line, hover, legendgroup="subsets", showlegend=False)
     if subsets:  # named beside the figure: a dozen names would take the room of the curves
         add_line(figure, [None], [None], "each subset", rule(width=1.2), "", legendgroup="subsets")
     for spec, name, dash, values in others:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import cycle
 
-from plotly.colors import get_colorscale, qualitative, sample_colorscale
+from plotly.colors import get_colorscale, sample_colorscale
 
 VARIANT_COLOURS = {
     "none": "#8A8A8A",
@@ -62,7 +62,22 @@ DIFFERENCE_SCALE = [[0.0, DIFFERENCE_ENDS[0]], [0.5, "#9AA3AE"], [1.0, DIFFERENC
 DIFFERENCE_IMAGE = [[0.0, DIFFERENCE_ENDS[0]], [0.5, "rgba(154,163,174,0)"], [1.0, DIFFERENCE_ENDS[1]]]
 MARK = "#D6336C"  # what is selected or best
 RULE = "#888888"  # reference lines, readable on light and on dark
-SUBSET_COLOURS = (*qualitative.Safe, *qualitative.Bold)  # the bundled pairs alone have twelve subsets
+# Twelve, as the bundled pairs have so many subsets. All have three to one on both backgrounds, and are as far from each
+# other as annealing could bring them, also to who sees no green (the smaller of both distances in CIE Lab).
+SUBSET_COLOURS = (
+    "#0069C3",
+    "#F06900",
+    "#0F7878",
+    "#875AB4",
+    "#78690F",
+    "#C37896",
+    "#0F875A",
+    "#D2695A",
+    "#4B4BFF",
+    "#FF2DC3",
+    "#A50FF0",
+    "#C369FF",
+)
 SCORE = "Spearman x 100"
 KEPT = "k, kept dimensions"
 LAYER = "Layer (0 = embedding layer)"
