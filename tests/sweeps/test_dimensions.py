@@ -213,7 +213,7 @@ def test_curves_that_do_not_exist_are_refused_before_the_first(space):
 @pytest.mark.parametrize("variant", TAKES_K)
 def test_a_heatmap_read_off_the_curves_is_that_of_the_maps_at_that_k(any_space, variant):
     curves = pair_curves(any_space, Setting(whitening=variant))
-    cases = [(curves, Setting(whitening=variant, k=k)) for k in (1, 4, 9, 12, None)]
+    cases = [(curves, Setting(whitening=variant, k=k)) for k in (1, 9, None)]
     if any_space.n_pairs >= 20:  # enough to be halved
         halves = Setting(whitening=variant, k=7, fit="cross")
         cases.append((pair_curves(any_space, halves.with_(k=None)), halves))

@@ -20,9 +20,8 @@ from whitelab.training.checkpoints import CheckpointError, checkpoints
 from .doing import SPECS, ended, same, whole
 
 
-@pytest.mark.parametrize("spec", SPECS)
-def test_seeds_decide_everything(spec, config, pairs):
-    config = replace(config, objective=spec, steps=3)
+def test_seeds_decide_everything(config, pairs):
+    config = replace(config, objective=SPECS[0], steps=3)
     first, second, other = (whole(one, pairs) for one in (config, config, replace(config, seed=4)))
     assert first[0] == second[0]
     assert same(first[1], second[1])

@@ -42,7 +42,7 @@ def settings():
     for fit in fits:
         yield Setting((1,), "none", fit=fit)
     for i, name in enumerate((*ROTATED, "pca", "pca_cor", "center", "soft", "shrunk")):
-        for j, k in enumerate((None, 5, 12)):
+        for j, k in enumerate((None, 5)):
             yield Setting((-1, 1), name, k, fit=fits[(i + j) % 2])
 
 
