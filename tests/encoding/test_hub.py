@@ -6,8 +6,16 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+import torch
+from fake_hub import point_to
 from processes import free_port, run_python
+from safetensors.torch import load_file
 from tiny import DIM
+
+from whitelab.encoding.checkpoints import on_disk
+from whitelab.encoding.embed import embed
+from whitelab.encoding.encoders import load_encoder
+from whitelab.encoding.names import ModelError
 
 COMMIT = "c0ffee" + "0" * 34
 
@@ -105,25 +113,21 @@ for name in sys.argv[1:]:
         print("ModelError", error)
 """
 
-ENCODE = """
-import sys
-from whitelab.encoding.embed import embed
-from whitelab.encoding.encoders import load_encoder
-for name in sys.argv[1:]:
-    encoder = load_encoder(name, device="cpu", allow_bin=True)
-    print(embed(encoder, ["a man plays a guitar"])[0].sum().item())
-"""
 
+@pytest.fixture
+def asked(hub, monkeypatch, tmp_path):
+    """The hub, which this process asks, and a cache of its own."""
+    from huggingface_hub import constants
+    from huggingface_hub.utils import close_session
 
-NOTES = """
-import sys
-from whitelab.encoding.checkpoints import on_disk
-from whitelab.encoding.embed import embed
-from whitelab.encoding.encoders import load_encoder
-for name in sys.argv[1:]:
-    encoder = load_encoder(name, device="cpu")
-    print(*embed(encoder, ["a man plays a guitar"])[1].notes, on_disk(name), on_disk(f"output:{name}"))
-"""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    point_to(monkeypatch, hub.url)
+    close_session()  # an earlier one may have read other proxies
+    yield hub
+    close_session()
 
 
 @pytest.fixture
@@ -188,26 +192,28 @@ def test_a_name_with_pickled_weights_only_is_refused(hub, ask, folder):
     assert not any(path.endswith(".bin") for _, path in hub.asked)
 
 
-def test_a_downloaded_model_that_an_adapter_is_to_change_is_refused_as_a_local_folder_is(hub, ask, folder):
+def test_a_downloaded_model_that_an_adapter_is_to_change_is_refused_as_a_local_folder_is(asked, folder):
     (folder / "adapter_config.json").write_text("{}")
-    hub.offer("someone/adapted", folder)
-    code = "from whitelab.encoding.encoders import load_encoder\n" + FIND.replace("files = find_model", "load_encoder")
+    asked.offer("someone/adapted", folder)
     for name in (str(folder), "someone/adapted"):
-        assert "has an adapter, which is not applied here" in ask(hub.url, name, code=code)
+        with pytest.raises(ModelError, match="has an adapter, which is not applied here"):
+            load_encoder(name, device="cpu")
 
 
-def test_a_downloaded_model_encodes_as_the_local_folder_does_pickled_weights_after_a_yes(hub, ask, whole, folder):
-    import torch
-    from safetensors.torch import load_file
-
+def test_a_downloaded_model_encodes_as_the_local_folder_does_pickled_weights_after_a_yes(asked, whole, folder):
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
     (folder / "optimizer.bin").write_bytes(b"not for us")
-    hub.offer("someone/tiny-bert", whole)
-    hub.offer("someone/pickled", folder)  # the same weights
-    local, *downloaded = ask(hub.url, str(whole), "someone/tiny-bert", "someone/pickled", code=ENCODE).splitlines()
-    assert downloaded == [local, local]
-    assert not any(path.endswith("optimizer.bin") for _, path in hub.asked)
+    asked.offer("someone/tiny-bert", whole)
+    asked.offer("someone/pickled", folder)  # the same weights
+    encoders = (
+        load_encoder(name, device="cpu", allow_bin=True)
+        for name in (str(whole), "someone/tiny-bert", "someone/pickled")
+    )
+    local, *downloaded = (embed(encoder, ["a man plays a guitar"])[0] for encoder in encoders)
+    assert len(downloaded) == 2
+    assert all(torch.equal(one, local) for one in downloaded)
+    assert not any(path.endswith("optimizer.bin") for _, path in asked.asked)
 
 
 def test_a_random_control_downloads_no_weights(hub, ask, whole):
@@ -221,12 +227,13 @@ def test_a_random_control_downloads_no_weights(hub, ask, whole):
     assert ask(hub.url, "random@3:someone/tiny-bert", code=code).startswith("True False random@3:someone/tiny-bert 3")
 
 
-def test_a_downloaded_model_is_known_to_have_modules_which_are_not_fetched_unless_asked_for(hub, ask, folder):
+def test_a_downloaded_model_is_known_to_have_modules_which_are_not_fetched_unless_asked_for(asked, folder):
     listed = [("Transformer", ""), ("Pooling", "1_Pooling"), ("Dense", "2_Dense")]
     (folder / "modules.json").write_text(json.dumps([{"type": f"x.{kind}", "path": path} for kind, path in listed]))
-    hub.offer("someone/projected", folder)
-    said = ask(hub.url, "someone/projected", code=NOTES)
-    assert said == "someone/projected has modules after its layers (Dense), left out here: see output: True False"
+    asked.offer("someone/projected", folder)
+    _, report = embed(load_encoder("someone/projected", device="cpu"), ["a man plays a guitar"])
+    assert report.notes == ("someone/projected has modules after its layers (Dense), left out here: see output:",)
+    assert (on_disk("someone/projected"), on_disk("output:someone/projected")) == (True, False)
 
 
 REFUSALS = {
