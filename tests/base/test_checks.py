@@ -39,7 +39,7 @@ def test_strings_come_back_as_a_list_and_what_is_none_is_named_with_its_place():
             check_strings(wrong, "sentences")
 
 
-OF_NUMPY = """
+DOORS = """
 import json
 import numpy as np
 import torch
@@ -47,20 +47,36 @@ import whitelab as wl
 from dataclasses import asdict
 from whitelab.corpus.chunks import Recipe
 from whitelab.scoring.calibration import threshold
+encoder, said = wl.load_encoder("bundled", num_layers=1), []
+for wrong in (
+    lambda: wl.embed("bundled", ["a"]),
+    lambda: wl.embed_pairs("bundled", wl.load("demo")),
+    lambda: wl.embed_pairs(encoder, "demo"),
+    lambda: wl.pair_cosines("a", "b"),
+):
+    try:
+        wrong()
+    except TypeError as error:
+        said.append(str(error))
 x = torch.rand(40, 8, generator=torch.Generator().manual_seed(0))
-print(json.dumps([
+print(json.dumps([[
     [wl.fit("pca", wl.Moments.of(x), np.int64(4)).k, wl.Setting(whitening="pca", k=np.int64(4)).k],
     asdict(threshold(x[:, 0], x[:, 1], np.float32(0.5), np.float32(0.25), np.int64(9))),
-    asdict(Recipe.of(wl.load_encoder("bundled", num_layers=1), np.array([1, -2]))),
-]))
+    asdict(Recipe.of(encoder, np.array([1, -2]))),
+], said]))
 """
 
 
-def test_numbers_of_numpy_leave_the_doors_as_pythons_own():
-    """In a fresh process, since a test's own checks of signatures let no such number in."""
-    run = run_python(OF_NUMPY)
+@pytest.fixture(scope="module")
+def doors():
+    """What comes out for numbers of NumPy, and what is said to names, where no checks of signatures come before."""
+    run = run_python(DOORS)
     assert run.returncode == 0, run.stderr
-    k, threshold, recipe = json.loads(run.stdout)
+    return json.loads(run.stdout)
+
+
+def test_numbers_of_numpy_leave_the_doors_as_pythons_own(doors):
+    k, threshold, recipe = doors[0]
     assert k == [4, 4]
     assert (threshold["cut"], threshold["resamples"], recipe["layers"]) == (0.5, 9, [0, 1])
 
@@ -162,24 +178,8 @@ def test_what_holds_no_numbers_is_refused_by_its_name(x):
         check_matrix(x, "rows")
 
 
-NAMES_FOR_WHAT_THEY_NAME = """
-import whitelab
-encoder = whitelab.load_encoder("bundled", num_layers=1)
-for wrong in (
-    lambda: whitelab.embed("bundled", ["a"]),
-    lambda: whitelab.embed_pairs("bundled", whitelab.load("demo")),
-    lambda: whitelab.embed_pairs(encoder, "demo"),
-    lambda: whitelab.pair_cosines("a", "b"),
-):
-    try:
-        wrong()
-    except TypeError as error:
-        print(error)
-"""
-
-
-def test_a_name_is_not_taken_for_what_it_names():
-    said = run_python(NAMES_FOR_WHAT_THEY_NAME).stdout.splitlines()  # here signatures are checked before it can speak
+def test_a_name_is_not_taken_for_what_it_names(doors):
+    said = doors[1]
     encoder = "encoder must be Encoder, such as load_encoder('bundled') gives, got str"
     pairs = "pairs must be SentencePairs, such as load('demo') gives, got str"
     assert said[:3] == [encoder, encoder, pairs]

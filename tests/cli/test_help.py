@@ -23,7 +23,7 @@ from whitelab.statistics.geometry import POSITIVES
 from whitelab.whitening import WHITENERS
 
 COMMANDS_PAGE = ROOT / "docs" / "commands.md"
-HEAVY = ["torch", "numpy", "streamlit", "transformers", "pandas", "plotly", "huggingface_hub", "safetensors"]
+HEAVY = ["torch", "numpy", "streamlit", "transformers", "pandas", "plotly", "huggingface_hub", "safetensors", "sklearn"]
 
 
 LOADED = """

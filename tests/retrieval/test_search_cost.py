@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import reference
 import torch
-from processes import run_python
 
 from whitelab import whitening
 from whitelab.base.machine import processor
@@ -332,9 +331,3 @@ def test_arguments_are_left_alone(space):
     before = space.values.clone()
     measured(space)
     assert torch.equal(space.values, before)
-
-
-def test_faiss_is_loaded_only_to_measure():
-    code = "import sys, whitelab.retrieval.search_cost; print('faiss' in sys.modules)"
-    run = run_python(code)
-    assert run.stdout.split() == ["False"], run.stderr

@@ -160,8 +160,16 @@ for other in ([1.0], ["x"]):
 """
 
 
-def test_text_that_names_a_setting_is_none():
-    said = run_python(DOORS + TEXT_FOR_A_SETTING).stdout.splitlines()  # here signatures are checked before it can speak
+@pytest.fixture(scope="module")
+def said():
+    """What the doors say to each of these, asked in one process; here signatures are checked before they can speak."""
+    parts = TEXT_FOR_A_SETTING, PAIRS_FOR_A_SPACE, OTHER_THINGS
+    lines = run_python(DOORS + "print()\n".join(parts)).stdout.split("\n\n")
+    return {part: one.splitlines() for part, one in zip(parts, lines, strict=True)}
+
+
+def test_text_that_names_a_setting_is_none(said):
+    said = said[TEXT_FOR_A_SETTING]
     must = "must be Setting, such as Setting.parse('L1+L6:zca') gives, got str"
     for named in ("score", "k_curve", "layer_pairs", "retrieve", "frontier", "probe", "cones", "held_out_isotropy"):
         assert any(line.startswith(f"{named} ") for line in said), named
@@ -169,16 +177,16 @@ def test_text_that_names_a_setting_is_none():
         assert re.fullmatch(rf"\w+ TypeError (setting|settings.0.|chosen) {re.escape(must)}", line), line
 
 
-def test_pairs_that_are_not_embedded_are_no_space():
-    said = run_python(DOORS + PAIRS_FOR_A_SPACE).stdout.splitlines()
+def test_pairs_that_are_not_embedded_are_no_space(said):
+    said = said[PAIRS_FOR_A_SPACE]
     must = "space must be LayerEmbeddings, such as embed_pairs(encoder, pairs) gives, got SentencePairs"
     assert {"score", "k_curve", "layer_gains", "fit_sizes"} <= {line.split()[0] for line in said}
     for line in said:
         assert re.fullmatch(rf"\w+ TypeError {re.escape(must)}", line), line
 
 
-def test_other_things_than_spaces_scores_and_codes_are_refused_by_the_name_of_the_argument():
-    said = run_python(DOORS + OTHER_THINGS).stdout.splitlines()
+def test_other_things_than_spaces_scores_and_codes_are_refused_by_the_name_of_the_argument(said):
+    said = said[OTHER_THINGS]
     names = {"embed_retrieval", "retrieve", "search_costs", "calibrate_search", "frontier", "hits", "paired", "doubt"}
     assert names <= {line.split()[0] for line in said}
     must = r"\w+ TypeError \w+(\[0\])? must be \w+, such as .+ (gives|is), got (list|str|float)"

@@ -55,12 +55,6 @@ def test_no_check_of_scikit_learn_is_skipped():
     assert int(count) > 40
 
 
-def test_importing_the_package_loads_neither_torch_nor_scikit_learn():
-    lines = "import sys, whitelab; print(*(name for name in ('torch', 'sklearn') if name in sys.modules), 'end')"
-    run = run_python(lines)
-    assert run.stdout.split() == ["end"], run.stderr
-
-
 @pytest.mark.parametrize("name", [SMALL.get(name, name) for name in OF_MOMENTS])
 def test_it_is_the_fitted_map(name):
     x = rows()
