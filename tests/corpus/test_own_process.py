@@ -6,7 +6,6 @@ import time
 import pytest
 from corpora import embed
 
-from whitelab.base.own_process import ProcessFailed
 from whitelab.corpus.embedding import embed_corpus
 from whitelab.corpus.manifest import Manifest, status
 from whitelab.corpus.own_process import embedded_apart
@@ -44,12 +43,6 @@ def test_a_manifest_says_how_it_was_made(tmp_path, model, text):
     first = embed(text, tmp_path / "out", model, layers=(1, 2), apart=True, pooling="unit_cls", vectors="float16")
     again = embed_corpus(folder=tmp_path / "out", **Manifest.read(tmp_path / "out").arguments)
     assert (again.encoded, again.chunks, again.arguments) == (0, first.chunks, first.arguments)
-
-
-def test_a_process_that_cannot_begin_says_why(tmp_path, model):
-    asked = embedded_apart(str(tmp_path / "none.txt"), tmp_path / "out", model=model)
-    with pytest.raises(ProcessFailed, match=r"text='.*none.txt' must name .txt, .jsonl or .parquet"), asked as process:
-        process.wait(PATIENCE)
 
 
 def test_two_do_not_embed_into_one_folder(tmp_path, model, text, monkeypatch):

@@ -140,29 +140,26 @@ def test_a_model_that_weighs_words_by_all_texts_embeds_no_corpus(small, tmp_path
     assert "embed_corpus" not in code(at)
 
 
-@pytest.mark.parametrize("end", ["parquet", "npz"])
-def test_what_was_stopped_or_damaged_goes_on_as_it_was_begun_whatever_the_bar_says(small, tmp_path, end):
+def test_what_was_stopped_or_damaged_goes_on_as_it_was_begun_whatever_the_bar_says_and_texts_that_changed_are_noted(
+    small, tmp_path
+):
+    """Until they are read again."""
     made = embed(small_text(tmp_path / "text.txt"), tmp_path / "out", small["model"], layers=(1,))
-    damaged = tmp_path / "out" / f"{made.chunks[1]}.{end}"
+    damaged = tmp_path / "out" / f"{made.chunks[1]}.parquet"
     damaged.write_bytes(damaged.read_bytes()[:-9])
+    words = "Files of its text came, went or were written again since"
     at = until(start("corpus", **small, layers="2", embedded=str(tmp_path / "out")), waits)
     assert metrics(at)["Time left"] == metrics(at)["Sentences a second"] == "–"  # nobody works on it
-    press(at, "go-on-corpus", lambda at: said(at, "Finished"))
-    assert Manifest.read(tmp_path / "out").chunks == made.chunks
-    press(at, "fit-on-corpus")
-    assert at.session_state["layers"] == [1]
-
-
-def test_texts_that_changed_since_they_were_read_are_noted_until_they_are_read_again(small, tmp_path):
-    made = embed(small_text(tmp_path / "text.txt"), tmp_path / "out", small["model"], layers=(1,))
-    words, asked = "Files of its text came, went or were written again since", {"embedded": str(tmp_path / "out")}
-    assert not said(until(start("corpus", **small, **asked)), words)
+    assert not said(at, words)
     with (tmp_path / "text.txt").open("a") as file:
         file.write("one more\n")
-    at = until(start("corpus", **small, **asked))
-    assert said(at, words)
+    assert said(at.run(), words)
     press(at, "go-on-corpus", lambda at: said(at, "Finished") and not said(at, words))
-    assert Manifest.read(tmp_path / "out").sentences == made.sentences + 1
+    again = Manifest.read(tmp_path / "out")
+    assert again.arguments == made.arguments
+    assert (again.chunks[1], again.sentences) == (made.chunks[1], made.sentences + 1)
+    press(at, "fit-on-corpus")
+    assert at.session_state["layers"] == [1]
 
 
 def test_what_gave_no_text_is_shown_with_the_reason(small, tmp_path, capsys):
