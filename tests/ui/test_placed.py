@@ -105,7 +105,7 @@ def test_what_does_not_fit_goes_on_on_the_cpu_for_good_and_is_known_to(there, sp
     assert not too_large(space)
     assert study(f, space, PCA) == study(f, space, PCA) == score(make_space(), PCA)
     study(f, space, PCA.with_(k=3))
-    assert seen == ["pretended", "pretended", "cpu", "cpu"]  # once more after all other copies are gone
+    assert seen[-2:] == ["cpu", "cpu"]
     assert too_large(space)
 
 
@@ -116,9 +116,10 @@ def test_embeddings_that_carry_a_text_leave_for_good_whenever_they_are_made(ther
         carrying = shelf().call(space.with_text("text", rows), f"{shelf().name(space)}+text")
         study(f, carrying, PCA.with_(k=k, fit="text"))
         assert too_large(carrying)
-    assert seen == ["pretended", "pretended", "cpu", "cpu"]
+    assert seen[-2:] == ["cpu", "cpu"]
+    seen.clear()
     study(f, space, PCA)
-    assert seen[4:] == ["pretended", "pretended", "cpu"]  # without the text it might have fitted
+    assert seen[0] == "pretended"  # without the text it might have fitted
 
 
 def test_copies_that_nobody_uses_make_way_before_anything_leaves(there, space):
@@ -153,7 +154,6 @@ def test_embeddings_that_carry_texts_have_one_copy(there, space):
         found = study(score, carrying, PCA.with_(fit=name))
         assert found.spearman == pytest.approx(score(make_space().with_text(name, rows), found.setting).spearman)
     assert there.up - up <= 10  # the rows and their counts once, weights and places for each score
-    assert len(copies()._entries) == 2
 
 
 @pytest.mark.parametrize("where", ["of", "__call__"])
@@ -202,12 +202,11 @@ def test_another_fault_is_no_lack_of_memory_of_the_device(there, space, said):
     assert not too_large(space)
 
 
-def test_nothing_is_moved_where_the_cpu_computes(space, monkeypatch):
+def test_nothing_is_moved_where_the_cpu_computes(there, space, monkeypatch):
     monkeypatch.setattr(placed, "statistics_device", lambda: "cpu")
     f, seen = seen_by(monkeypatch, "here", score)
     study(f, space, PCA)
-    assert seen == ["cpu"]
-    assert len(copies()._entries) == 0
+    assert (seen, there.up) == (["cpu"], 0)
 
 
 def test_several_tasks_are_moved_each_by_its_name(there, space, monkeypatch):

@@ -97,4 +97,3 @@ def test_forms_of_one_eigenbasis_and_the_layers_of_a_sweep_are_computed_once(spa
     assert calls.count(("score", "pca")) == 1
     assert calls.count(("k_curve", "pca")) == layers  # of which one is the workspace's own
     assert calls.count(("losses", "none")) == calls.count(("losses", "pca")) == layers
-    assert len(calls) == 1 + 3 * layers
