@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from processes import ROOT, run_python
 from tiny import ARCHITECTURES, DIM, SENTENCES, TEXTS, build_model
 from transformers import AutoModel, AutoTokenizer, ByT5Tokenizer, T5EncoderModel
 
@@ -494,33 +493,6 @@ def test_a_cancelled_run_keeps_what_is_done_and_the_next_encodes_the_rest(encode
     values, report = embed(encoder, TEXTS, store=store)
     assert (report.reused, report.encoded) == (kept, len(TEXTS) - kept)
     torch.testing.assert_close(values, embed(encoder, TEXTS)[0], atol=1e-5, rtol=0)
-
-
-KILLED = """
-import os, sys
-sys.path.insert(0, sys.argv[3])
-from tiny import SENTENCES
-from whitelab.encoding import embed, encoders
-from whitelab.store.embedding_store import Store
-embed.SHARD_SENTENCES = 8
-encoders.BATCH_BYTES["cpu"] = 28 * 512
-def die(done, total):
-    if done > total / 2:
-        os._exit(9)
-encoder = encoders.load_encoder(sys.argv[1], device="cpu")
-embed.embed(encoder, list(SENTENCES[:60]), store=Store(sys.argv[2]), progress=die)
-"""
-
-
-def test_a_killed_run_resumes(models, encoder, store):
-    run = run_python(KILLED, models(), store.root, ROOT / "tests" / "helpers")
-    assert run.returncode == 9, run.stderr
-    texts = list(SENTENCES[:60])
-    values, report = embed(encoder, texts, store=store)
-    assert report.reused >= 8
-    assert report.encoded >= 8
-    assert report.reused + report.encoded == 60
-    torch.testing.assert_close(values, embed(encoder, texts)[0], atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
