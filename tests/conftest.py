@@ -61,6 +61,8 @@ LONGEST = (
     "tests/corpus/",
     "tests/pages/",
     "tests/test_package.py",
+    "tests/whitening/test_export.py",
+    "tests/whitening/test_onnx_folder.py",
     "tests/cli/",
 )
 
