@@ -15,10 +15,9 @@ import pytest
 import torch
 from commandline import called
 from processes import ROOT
-from tiny import SENTENCES, build_model, build_place, untimed, write_reversed
+from tiny import SENTENCES, build_model, untimed, write_reversed
 
 from whitelab.cli import main
-from whitelab.datasets import load
 from whitelab.encoding.checkpoints import find_model, trained_models
 from whitelab.encoding.encoders import load_encoder
 from whitelab.encoding.names import ModelError
@@ -27,21 +26,11 @@ from whitelab.training import TrainConfig, Trainer, runs
 from whitelab.training.runs import RunError, create, find_run
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    return build_place(tmp_path_factory.mktemp("runs"))
-
-
 @pytest.fixture(autouse=True)
 def usual(tmp_path, monkeypatch):
     """The usual place of runs, of this test alone."""
     monkeypatch.setenv("WHITELAB_RUNS", str(tmp_path / "usual"))
     return tmp_path / "usual"
-
-
-@pytest.fixture(scope="module")
-def pairs(place):
-    return load(place / "pairs.csv")
 
 
 @pytest.fixture
