@@ -4,10 +4,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
-from processes import ROOT
+from processes import ROOT, until
 
 from whitelab.base.own_process import ProcessFailed, begun_apart, in_own_process
 
@@ -54,11 +53,7 @@ def module(tmp_path, monkeypatch):
 
 
 def until_there(path):
-    end = time.monotonic() + 60
-    while not path.exists() or not path.read_text():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    return int(path.read_text())
+    return int(until(lambda: path.exists() and path.read_text()))
 
 
 def test_who_is_asked_to_stop_may_finish_and_who_does_not_is_killed(module, tmp_path):
@@ -88,7 +83,4 @@ def test_it_ends_with_whoever_began_it(module, tmp_path):
             until_there(tmp_path / "it")
         finally:
             beginner.kill()
-    end = time.monotonic() + 60
-    while (tmp_path / "it").read_text() != "finished":
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    until(lambda: (tmp_path / "it").read_text() == "finished")

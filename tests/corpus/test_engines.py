@@ -4,14 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
 from corpora import embed
-from processes import ROOT
+from processes import ROOT, until
 
 from whitelab.corpus import engines
 from whitelab.corpus.fitting import fit_corpus
@@ -55,11 +54,8 @@ def start(text, folder, model, engine):
     asked = ["--text", text, "--out", folder, "--model", model, "--layers", "1,-1", "--engine", engine, "--chunk", "2"]
     words = [sys.executable, "-m", "whitelab", "corpus", "embed", *map(str, asked)]
     run = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    deadline = time.monotonic() + 120
-    while not list(Path(folder).glob("*.parquet")):
-        assert run.poll() is None, run.stdout.read()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: run.poll() is not None or list(Path(folder).glob("*.parquet")))
+    assert run.poll() is None, run.stdout.read()
     return run
 
 
@@ -71,16 +67,11 @@ def test_workers_and_drivers_that_are_killed_cost_what_they_held_and_no_bits(eng
     assert workers
     os.kill(workers[0], signal.SIGKILL)
     before = status(tmp_path / "out").done
-    deadline = time.monotonic() + 120
-    while status(tmp_path / "out").done < min(before + 6, 80):  # it goes on
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: status(tmp_path / "out").done >= min(before + 6, 80))  # it goes on
     workers = [pid for pid in children(run.pid) if is_worker(pid)]
     run.kill()
     run.wait()
-    while any(map(is_worker, workers)):  # nobody is left who would write
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: not any(map(is_worker, workers)))  # nobody is left who would write
     there = status(tmp_path / "out").done
     assert not status(tmp_path / "out").failed
     made = embed(tmp_path / "text.txt", tmp_path / "out", model, layers=(1, -1), chunk_texts=2)

@@ -1,18 +1,16 @@
 """Laws of a corpus embedded in a process of its own: one at a time, stopped when asked to, and taken up again."""
 
 import os
-import time
 
 import pytest
 from corpora import embed
+from processes import until
 
 from whitelab.corpus.embedding import embed_corpus
 from whitelab.corpus.manifest import Manifest, status
 from whitelab.corpus.own_process import embedded_apart
 from whitelab.datasets import DataError
 from whitelab.store import held_folder
-
-PATIENCE = 120
 
 
 def done(folder) -> int:
@@ -24,13 +22,10 @@ def done(folder) -> int:
 
 def test_leaving_stops_it_and_the_same_arguments_do_what_is_missing(tmp_path, model):
     (tmp_path / "text.txt").write_text("".join(f"sentence {i}\n" for i in range(200)))
-    folder, end = tmp_path / "out", time.monotonic() + PATIENCE
+    folder = tmp_path / "out"
     arguments = {"source": str(tmp_path / "text.txt"), "model": model, "layers": [1], "chunk_texts": 1}
     with embedded_apart(folder=folder, **arguments, engine="serial") as process:
-        while done(folder) < 3:
-            assert process.poll() is None
-            assert time.monotonic() < end
-            time.sleep(0.02)
+        until(lambda: process.poll() is not None or done(folder) >= 3)
         assert status(folder).running
     found = status(folder)
     assert 3 <= found.done < found.chunks == 200

@@ -5,6 +5,7 @@ import random
 import socket
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,6 +28,16 @@ def fresh_process(*argv, **environment: str) -> subprocess.CompletedProcess:
         timeout=300,
         check=False,
     )
+
+
+def until(true, seconds: float = 120.0):
+    """Ask until the answer counts as true, which is given back."""
+    end = time.monotonic() + seconds
+    while not (found := true()):
+        if time.monotonic() > end:
+            raise AssertionError(f"not so after {seconds:g} seconds")
+        time.sleep(0.02)
+    return found
 
 
 def free_port() -> int:

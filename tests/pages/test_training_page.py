@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 
+import processes
 import pytest
 from tiny import SENTENCES, untimed, write_reversed
 
@@ -110,18 +111,13 @@ def states(at) -> dict[str, str]:
 
 def until_state(at, wanted, name="simcse-1"):
     """Look at the page once the run has come into this state, until it shows it."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end and wanted not in (one.state for one in background.entries() if one.name == name):
-        time.sleep(0.1)
+    processes.until(lambda: wanted in (one.state for one in background.entries() if one.name == name), PATIENCE)
     return until(at, lambda at: drawn(at) and states(at).get(name) == wanted)
 
 
 def until_step(step, name="simcse-1"):
     """Wait until a run has come so far."""
-    end = time.monotonic() + PATIENCE
-    while find_run(name).records()[-1].step < step:
-        assert time.monotonic() < end, find_run(name).summary()
-        time.sleep(0.1)
+    processes.until(lambda: find_run(name).records()[-1].step >= step, PATIENCE)
 
 
 def look(at):

@@ -7,42 +7,26 @@ with whoever began it by base/test_own_process.py.
 import os
 import subprocess
 import sys
-import time
 
 import pytest
-from processes import ROOT
-from tiny import SENTENCES, build_place
+from processes import ROOT, until
+from tiny import SENTENCES
 
-from whitelab.datasets import load
 from whitelab.training import TrainConfig, own_process, runs
 from whitelab.training.own_process import trained_apart
 from whitelab.training.runs import CANCELLED, DIED, RUNNING, WAITING, RunError, create
 
-PATIENCE = 120
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    return build_place(tmp_path_factory.mktemp("apart"))
-
 
 @pytest.fixture
-def make(place, tmp_path):
+def make(place, pairs, tmp_path):
     """A run of so many steps that waits."""
 
     def made(steps, **changes):
         settings = {"model": str(place / "model"), "batch": 16, "eval_every": 2, "save_every": 2} | changes
         config = TrainConfig(steps=steps, **settings)
-        return create(config, SENTENCES, load(place / "pairs.csv"), tmp_path / f"run-{steps}")
+        return create(config, SENTENCES, pairs, tmp_path / f"run-{steps}")
 
     return made
-
-
-def until(true):
-    end = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_leaving_stops_the_run_with_a_checkpoint_from_which_it_goes_on_and_killed_in_the_end_it_only_dies(make):
