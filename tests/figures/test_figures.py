@@ -61,8 +61,8 @@ ROWS = {
     "option_dots": "yaxis",
     "difference_dots": "yaxis",
     "walk_steps": "yaxis",
+    "row_differences": "yaxis",
 }
-ROWS |= {"row_differences": "yaxis", "option_dots": "yaxis"}
 
 
 @pytest.mark.parametrize("kind", all_figures())

@@ -210,6 +210,12 @@ def score(space, layers, variant="none", k=None, how="all"):
     return 100 * aggregate(cosines, space.gold.numpy(), space.subset.numpy(), how)
 
 
+def apart(found, expected):
+    """The largest distance of a row from what it should be, as a part of that row's length."""
+    found, expected = np.asarray(found, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    return float(np.max(np.linalg.norm(found - expected, axis=1) / np.linalg.norm(expected, axis=1)))
+
+
 def unit(x):
     """Rows divided by their length; a zero row stays zero."""
     x = np.asarray(x, dtype=np.float64)

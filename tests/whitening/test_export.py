@@ -13,6 +13,7 @@ import faiss
 import numpy as np
 import pytest
 import torch
+from reference import apart
 from safetensors import safe_open
 from safetensors.torch import load_file
 from safetensors.torch import save as safetensors_of
@@ -61,12 +62,6 @@ def rows(n=90, d=7, seed=0, offset=5.0):
 
 def fitted(name="pca", k=None, x=None):
     return fit(name, Moments.of(rows() if x is None else x), k)
-
-
-def apart(found, expected):
-    """The largest distance of a row from what it should be, as a part of that row's length."""
-    found, expected = torch.as_tensor(found).double(), torch.as_tensor(expected)
-    return float(((found - expected).norm(dim=1) / expected.norm(dim=1)).max())
 
 
 def combined(encoder, layers, pooling="mean", texts=TEXTS):

@@ -7,6 +7,7 @@ import onnx
 import pytest
 import torch
 from families import build_family
+from reference import apart
 from tiny import SENTENCES, TEXTS, build_model
 
 from whitelab import Moments, embed, fit, load_encoder
@@ -24,11 +25,6 @@ def loaded(folder, encoder, dim):
     names = {}
     exec(onnx_lines(folder, encoder, dim), names)
     return names["encode"]
-
-
-def apart(found, expected):
-    """The largest distance of a row from what it should be, as a part of that row's length."""
-    return float(np.max(np.linalg.norm(found - expected, axis=1) / np.linalg.norm(expected, axis=1)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -84,8 +80,8 @@ def test_a_graph_written_apart_is_the_graph_written_here(tmp_path):
     """Of the first blocks of random weights: the name says both."""
     encoder = load_encoder(f"random@7:{build_model(tmp_path / 'model')}:2", device="cpu")
     whitener = fit("pca", Moments.of(embed(encoder, SENTENCES)[0][1].double()), 8)
-    for place, apart in (("here", False), ("apart", True)):
-        to_onnx(tmp_path / place, encoder, (1, 2), "mean", whitener, apart=apart)
+    for place in ("here", "apart"):
+        to_onnx(tmp_path / place, encoder, (1, 2), "mean", whitener, apart=place == "apart")
     written = [onnx.load(tmp_path / place / "model.onnx").graph for place in ("here", "apart")]
     assert len({tuple(one.op_type for one in graph.node) for graph in written}) == 1
     assert len({tuple(sorted(one.raw_data for one in graph.initializer)) for graph in written}) == 1  # names differ
