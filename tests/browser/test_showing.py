@@ -182,6 +182,13 @@ def test_the_links_at_the_top_keep_a_long_setting_and_no_headline_is_cut_where_t
             assert page.evaluate(MARKED) == (width == 1280 or "more"), (name, width)
 
 
+def test_on_a_phone_a_box_shows_all_that_is_chosen_in_it(app, visit):
+    shown = visit(app, "light", 390)
+    shown.open("whitening")
+    assert shown.page.locator("[data-tag]").count() > 3
+    assert cut_off(shown.page) == []
+
+
 # True where every page has its name in the bar, and else what stands for those that fold, if it is marked.
 MARKED = """() => {
     const bar = document.querySelector("[data-testid=stTopNav]"), folded = bar.querySelector("[inert] [aria-current]")

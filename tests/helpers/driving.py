@@ -364,11 +364,17 @@ def faint(page: Page) -> list[str]:
 
 
 def cut_off(page: Page) -> list[str]:
-    """Headline numbers, their labels and changes that end in dots because they lack room, and lines over pictures."""
+    """Headline numbers, their labels and changes that end in dots because they lack room, and lines over pictures.
+
+    And choices beside which there are others that their box does not show.
+    """
     return page.evaluate(
         """() => [
             ...[...document.querySelectorAll('[data-testid=stMetric] p, [data-testid=stMetricDelta] *')]
                 .filter(e => e.clientWidth && e.scrollWidth > e.clientWidth + 1),
+            ...[...document.querySelectorAll('[data-testid=stMultiSelectTagsContainer]')]
+                .filter(e => [...e.querySelectorAll('[data-tag]')]
+                    .some(one => one.getBoundingClientRect().right > e.getBoundingClientRect().right)),
             ...[...document.querySelectorAll('[class*=st-key-line-]')]
                 .filter(e => e.scrollHeight > e.clientHeight + 16),  // the margin below words counts as theirs
         ].map(e => e.innerText.slice(0, 80))"""

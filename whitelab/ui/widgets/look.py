@@ -20,7 +20,8 @@ import streamlit as st
 # Where nothing points, tool bars are always shown: a table's has room above it, and a chart has none, whose buttons are
 # for a zoom that fingers do not have.
 # Choices that lie side by side wrap where they have no room, each with all of its border, also beside the chosen one,
-# where Streamlit leaves one out. The ring of an empty choice has three to one, WCAG's contrast of what is no text.
+# where Streamlit leaves one out; so do those chosen in a box of several. The ring of an empty choice has three to one,
+# WCAG's contrast of what is no text.
 # On paper there is no bar, and code breaks its lines.
 STYLE = """<style>
 [data-testid=stTopNavLink] { padding-inline: 0.3rem; }
@@ -98,6 +99,8 @@ STYLE = """<style>
 }
 [data-testid=stSidebar] [data-testid=stLayoutWrapper]:has(> .st-key-live) { position: sticky; top: 0; z-index: 9; }
 [data-testid=stButtonGroup] > [role=radiogroup] { flex-wrap: wrap; }
+[role=group]:has(> [data-testid=stMultiSelectTagsContainer]) { height: auto; max-height: none; }
+[data-testid=stMultiSelectTagsContainer] { flex-wrap: wrap; height: auto; overflow: visible; mask-image: none; }
 [role=radiogroup] > [role=radio][aria-checked=false] { border-left-color: light-dark(#D5DBE3, #303B49) !important; }
 [data-testid=stRadioOption]:not(:has(:checked)) > div > div:first-child { border-color: light-dark(#566070, #A9B1BC); }
 .st-key-live { padding-top: 0.5rem; background: light-dark(#F3F5F8, #1A212B); }
