@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from types import SimpleNamespace
 from zipfile import ZipFile
 
 import plotly.graph_objects as go
@@ -62,3 +63,21 @@ def test_the_zip_has_the_score_its_protocol_the_figures_and_their_data(tmp_path,
         assert pictured[key].layout.template.layout.yaxis.title.standoff == 15
     assert figures["map"].figure.layout.template.layout.yaxis.title.standoff is None  # the page's own is as it was
     assert len(texts["figures/plotly.min.js"]) > 10**6
+
+
+def test_a_figure_that_leaves_its_page_says_what_it_shows_and_of_what(monkeypatch):
+    alone = {}
+    monkeypatch.setattr("whitelab.ui.widgets.page_zip.svgs", lambda given: alone.update(given) or {})
+    layout = {"height": 300, "meta": {"alt": "Spearman by kept dimensions: best 76 at k = 70"}}
+    made = {"model": "mine <b>", "task": "demo", "page_setting": "mean/L1:pca"}
+    shown = {
+        "curve": Shown(go.Figure(go.Scatter(x=[1, 2], y=[1, 2]), layout), None, made),
+        "bare": Shown(go.Figure(layout={"height": 300}), None),
+    }
+    score = SimpleNamespace(setting=whitelab.Setting(), as_dict=lambda: {"protocol": {}})
+    page_zip("dimensions", score, shown, "")
+    title = alone["curve"].layout.title.text
+    assert title == "Spearman by kept dimensions<br>model mine &lt;b&gt; · task demo · page setting mean/L1:pca"
+    assert alone["curve"].layout.height > 300  # the figure keeps its own room
+    assert shown["curve"].figure.layout.title.text is None
+    assert (alone["bare"].layout.title.text, alone["bare"].layout.height) == (None, 300)

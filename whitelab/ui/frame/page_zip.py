@@ -9,15 +9,19 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
+from whitelab.figures.style import wrapped
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import FIT_SCOPES
 from whitelab.ui.frame.svg import svgs
 from whitelab.ui.widgets.chart import Shown, as_csv
 
+_WIDTH, _LINE, _HEIGHT = 90, 16, 450  # of words below a figure: characters and pixels of a line; plotly's own height
+
 README = """What stands on the page {page} of whitelab
 
 score.json     the live score of the bar with its protocol, and the setting as one line
-figures/*.html each figure, to open in a browser without a connection; the camera in its corner saves it as SVG
+figures/*.html each figure, to open in a browser without a connection; the camera in its corner saves it as SVG; below
+               it stands what it shows, and of which model, data and setting
 figures/*.svg  the same as a picture, where the machine that made this has kaleido and a Chrome or Chromium
 data/*.csv     the numbers in a figure or a table; page_setting is the setting they are of, where a row does not say
                otherwise (layer, whitening, k); where raw vectors are chosen, the PCA whitening beside them
@@ -36,7 +40,7 @@ def page_zip(page: str, score: Score, shown: Mapping[str, Shown], code: str, ans
         packed.writestr("code.py", code)
         if answer:
             packed.writestr("answer.txt", answer)
-        drawn = {key: _alone(one.figure) for key, one in shown.items() if one.figure is not None}
+        drawn = {key: _alone(one) for key, one in shown.items() if one.figure is not None}
         if drawn:
             packed.writestr("figures/plotly.min.js", get_plotlyjs())
         for key, picture in svgs(drawn).items():
@@ -57,10 +61,21 @@ def _record(score: Score) -> dict:
     return record | {"setting": str(plain), "protocol": record["protocol"] | {"fit": plain.fit}}
 
 
-def _alone(figure: go.Figure) -> go.Figure:
+def _alone(one: Shown) -> go.Figure:
     """The figure for a reader without Streamlit, whose template holds places that only its own pages fill: there is no
-    room between the title of an axis and its numbers."""
-    return go.Figure(figure).update_layout(template="plotly_white")
+    room between the title of an axis and its numbers. Without its page it says itself what it shows, and of what.
+    """
+    figure = go.Figure(one.figure).update_layout(template="plotly_white")
+    lead = ((figure.layout.meta or {}).get("alt") or "").partition(": ")[0]
+    made = " · ".join(f"{name.replace('_', ' ')} {value}" for name, value in one.made.items())
+    lines = [wrapped(text, _WIDTH, None) for text in (lead, made) if text]
+    if lines:
+        words = "<br>".join(lines)
+        room = _LINE * (2 + words.count("<br>"))
+        foot = {"yref": "container", "y": 0, "yanchor": "bottom", "x": 0.02, "xanchor": "left", "automargin": True}
+        title = foot | {"text": words, "font": {"size": 12}, "pad": {"b": room - 4, "t": 4}}
+        figure.update_layout(title=title, height=(figure.layout.height or _HEIGHT) + room)
+    return figure
 
 
 def _html(key: str, figure: go.Figure) -> str:

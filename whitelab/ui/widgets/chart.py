@@ -4,7 +4,7 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -27,10 +27,11 @@ HEADLINES = "page-headlines"  # session_state: what `keep_headline` keeps, by la
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """A figure on the page, None for a table, and how to have its data as rows."""
+    """A figure on the page, None for a table, how to have its data as rows, and what that is of: see `data_of`."""
 
     figure: go.Figure | None
     rows: Callable[[], Sequence[dict]] | None
+    made: Mapping[str, str] = field(default_factory=dict)
 
 
 def begin_figures() -> None:
@@ -55,7 +56,7 @@ def _kept(figure: go.Figure | None, key: str, rows: Callable[[], Sequence[dict]]
     """What is shown as `key` from now on, whose rows say what they are of."""
     made = st.session_state.get(MADE, {})
     named = rows and (lambda: [row | {name: made[name] for name in made if name not in row} for row in rows()])
-    one = shown()[key] = Shown(figure, named)
+    one = shown()[key] = Shown(figure, named, made)
     return one
 
 
