@@ -80,4 +80,4 @@ def test_printed_numbers_stand_at_their_k_in_the_hue_of_their_task():
 def test_an_axis_that_cuts_the_first_directions_says_how_far_down_they_go(first, said):
     axis = figures.task_curves({"one": [first, *[60.0 + k / 50 for k in range(99)]]}, {"one": 100}).layout.yaxis
     assert (axis.range[0] > first) is said
-    assert ("down to 4" in axis.title.text) is said
+    assert ("lowest is 4" in axis.title.text) is said

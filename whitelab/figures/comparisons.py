@@ -149,7 +149,7 @@ def task_curves(
         pad = 0.06 * max(high - low, 2.0)
         figure.update_yaxes(range=[low - pad, high + 2 * pad])
         if min(known) < low - pad:
-            title += f" (down to {min(known):.0f}, cut here)"
+            title += f" (axis cut, lowest is {min(known):.0f})"
     figure.update_xaxes(title=KEPT, range=[0, d + 1])
     figure.update_yaxes(title=title)
     alt = in_words("Spearman by kept dimensions", words, "no score")
