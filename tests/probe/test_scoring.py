@@ -201,6 +201,8 @@ def test_wrong_settings_for_the_data_are_refused():
     space = make_rows(data)
     with pytest.raises(ValueError, match=r"layers=\[7\] must lie between 0 and 2"):
         probe(space, data, Setting.parse("L7"))
+    with pytest.raises(ValueError, match=r"layers=\[-9\] must lie between 0 and 2"):  # as it was typed
+        probe(space, data, Setting.parse("L-9"))
     with pytest.raises(ValueError, match="k=9 must lie between 1 and d=8"):
         probe(space, data, Setting.parse("L1:pca@9"))
     with pytest.raises(ValueError, match="classifier='threshold' needs pairs of texts, and made has single texts"):

@@ -23,9 +23,7 @@ def candidates(chosen: Setting, n_layers: int, dim: int, fit: str, rank: int) ->
     `chosen`. Raises ValueError for layers that the model does not have.
     """
     last = n_layers - 1
-    if any(not -n_layers <= layer < n_layers for layer in chosen.layers):
-        raise ValueError(f"layers={list(chosen.layers)} must lie between 0 and {last}, the last layer")
-    own = tuple(sorted(chosen.numbers(n_layers)))
+    own = chosen.raw.sized(n_layers, dim).layers
     every = [(last,)] + ([(1,), (1, last)] if last > 1 else []) + [own]
     kept = [dim // part for part in KEPT_PARTS if 1 < dim // part <= rank]
     found = []

@@ -11,7 +11,6 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from whitelab import whitening
-from whitelab.base.checks import check_layers
 from whitelab.base.progress import Progress, silent
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows
@@ -54,8 +53,7 @@ def probe(
     """
     check_is_setting(setting)
     how = how or How(usual(data))
-    layers = check_layers(setting.numbers(space.n_layers), space.n_layers)
-    whitening.check_k(setting.k, setting.whitening, space.dim)
+    layers = setting.sized(space.n_layers, space.dim).layers
     if how.fit not in FITS and corpus is None and setting.fits:
         raise ValueError(f"fit={how.fit!r} needs the embedded sentences of that text, got corpus=None")
     if space.n_sentences != len(data.sentences):
