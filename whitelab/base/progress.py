@@ -9,6 +9,17 @@ def silent(done: int, total: int) -> None:
     """Progress that nobody follows."""
 
 
+class Steps:
+    """Counts steps and tells `progress`."""
+
+    def __init__(self, progress: Progress, total: int) -> None:
+        self.progress, self.done, self.total = progress, 0, total
+
+    def __call__(self) -> None:
+        self.done += 1
+        self.progress(self.done, self.total)
+
+
 def part_of(progress: Progress, before: int, part: int, total: int) -> Progress:
     """A callback for `part` of the work, after `before` of it, that reports to the callback of the whole `total`."""
     return lambda done, of: progress(before + (part * done // of if of else 0), total)

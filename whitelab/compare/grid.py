@@ -9,7 +9,7 @@ from pathlib import PurePath
 from whitelab import whitening
 from whitelab.base.checks import check_choice
 from whitelab.base.lazy import cached_property
-from whitelab.base.progress import Progress, silent
+from whitelab.base.progress import Progress, Steps, silent
 from whitelab.compare import published
 from whitelab.compare.bench import Bench, tried
 from whitelab.compare.presets import PRESETS, Preset
@@ -180,7 +180,7 @@ def compare(
     averages.
     """
     known = {} if known is None else known
-    done, total, apart = 0, grid.size, names_apart(grid.models)
+    step, apart = Steps(progress, grid.size), names_apart(grid.models)
     for name, of_model in groupby(grid.cells(), lambda one: one.models[0]):
         loaded, cells = Loaded(name, grid.dtype, name in grid.allow_bin, load), []
 
@@ -198,9 +198,8 @@ def compare(
                     if cell.spearman is not None:
                         known[one] = cell
                 cells.append(cell)
-                done += 1
                 yield called(cell)
-                progress(done, total)
+                step()
         if len(grid.tasks) > 1:
             rows = dict.fromkeys(cell.setting for cell in cells)
             for row in rows:

@@ -7,11 +7,11 @@ import numpy as np
 
 from whitelab.base.installation import need
 from whitelab.base.machine import processor
-from whitelab.base.progress import Progress, silent
+from whitelab.base.progress import Progress, Steps, silent
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.retrieval import search_cost
 from whitelab.retrieval.compression import TRAINED, Code, Coder, check_codes
-from whitelab.retrieval.search_cost import MAX_BYTES, SearchPlan, Steps, filled_corpus, planned, steps_of, unit_rows
+from whitelab.retrieval.search_cost import MAX_BYTES, SearchPlan, filled_corpus, planned, steps_of, unit_rows
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting, check_is_setting
 

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab.base.checks import check_choice, check_int
-from whitelab.base.progress import Progress, silent
+from whitelab.base.progress import Progress, Steps, silent
 from whitelab.base.records import without_nan
 from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, check_space
@@ -17,7 +17,7 @@ from whitelab.retrieval.compression import CODES, TRAINED, Code, Coder, check_co
 from whitelab.retrieval.embedded import FITS, RetrievalSpace
 from whitelab.retrieval.metrics import METRICS, measured
 from whitelab.retrieval.relevance import RetrievalProtocol, protocol_of
-from whitelab.retrieval.search_cost import Steps, unit_rows
+from whitelab.retrieval.search_cost import unit_rows
 from whitelab.scoring.fit_scopes import Fitted, Fold, folds
 from whitelab.scoring.paired import RESAMPLES, judged, unless_starved
 from whitelab.scoring.setting import FIT_SCOPES, Protocol, Setting, check_settings
@@ -192,7 +192,7 @@ class _Map:
 
 
 def _coded(
-    task: "_Scored | _Ranked", setting: Setting, codes: Sequence[Code], seed: int, left_out: list[str], step: "Steps"
+    task: "_Scored | _Ranked", setting: Setting, codes: Sequence[Code], seed: int, left_out: list[str], step: Steps
 ) -> list[_Made]:
     """Every code of one setting, all of them in one pass over the rows."""
     scope, setting = task.on(setting)
@@ -232,7 +232,7 @@ class _Scored:
     def on(self, setting: Setting) -> tuple[str, Setting]:
         return setting.fit, setting.on(self.space)
 
-    def values(self, maps: Sequence[_Map], coders: Sequence[Sequence[Coder]], step: "Steps") -> Float[Tensor, "c p"]:
+    def values(self, maps: Sequence[_Map], coders: Sequence[Sequence[Coder]], step: Steps) -> Float[Tensor, "c p"]:
         space = self.space
         found = torch.empty(len(coders), space.n_pairs, dtype=torch.float64)
         for number, one in enumerate(maps):
@@ -268,7 +268,7 @@ class _Ranked:
         scope = "corpus" if setting.fit == "task" else setting.fit
         return scope, self.searched.on(setting).with_(fit=scope)
 
-    def values(self, maps: Sequence[_Map], coders: Sequence[Sequence[Coder]], step: "Steps") -> Float[Tensor, "c q"]:
+    def values(self, maps: Sequence[_Map], coders: Sequence[Sequence[Coder]], step: Steps) -> Float[Tensor, "c q"]:
         (one,), searched, values = maps, self.searched, self.space.values
         asked = one.rows(values, searched.queries)
         judged_rows = one.rows(values, searched.documents[searched.document])

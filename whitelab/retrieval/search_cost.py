@@ -17,7 +17,7 @@ from whitelab import whitening
 from whitelab.base.checks import check_int, check_is
 from whitelab.base.installation import need
 from whitelab.base.machine import processor
-from whitelab.base.progress import Progress, silent
+from whitelab.base.progress import Progress, Steps, silent
 from whitelab.encoding.embeddings import LayerEmbeddings, check_space
 from whitelab.scoring.fit_scopes import folds
 from whitelab.scoring.setting import Setting, check_is_setting
@@ -313,7 +313,7 @@ def matrix_products(faiss) -> Iterator[None]:
         faiss.cvar.distance_compute_blas_threshold = before
 
 
-def _build(widths: Sequence[int], chunks: Iterable, new: Callable, step: "Steps") -> list:
+def _build(widths: Sequence[int], chunks: Iterable, new: Callable, step: Steps) -> list:
     """One index of the raw rows and one for each further width, of unit rows cut to that many columns."""
     indices = [new(width) for width in widths]
     for raw, z in chunks:
@@ -331,7 +331,7 @@ def unit_rows(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
 
 
 def neighbours(
-    indices: Sequence, queries: Sequence[np.ndarray], own: np.ndarray, top: int, step: "Steps"
+    indices: Sequence, queries: Sequence[np.ndarray], own: np.ndarray, top: int, step: Steps
 ) -> tuple[list[np.ndarray], list[float]]:
     """Ids `[q, top]` in every index of its own queries without themselves, and the seconds of the batches."""
     found, seconds = [[] for _ in indices], [0.0] * len(indices)
@@ -359,7 +359,7 @@ def without_self(ids: Int[np.ndarray, "q m"], own: Int[np.ndarray, "q"]) -> Int[
 
 
 def single_queries(
-    indices: Sequence, queries: Sequence[np.ndarray], top: int, rounds: int, rng: np.random.Generator, step: "Steps"
+    indices: Sequence, queries: Sequence[np.ndarray], top: int, rounds: int, rng: np.random.Generator, step: Steps
 ) -> np.ndarray:
     """Seconds `[rounds, indices]` of one query alone; the order of the indices is drawn anew in every round."""
     seconds = np.empty((rounds, len(indices)))
@@ -390,14 +390,3 @@ def recall(reference, own: np.ndarray, true: Int[np.ndarray, "q t"], found: Int[
 def quartiles(values: np.ndarray) -> tuple[float, float]:
     low, high = np.quantile(values, [0.25, 0.75])
     return float(low), float(high)
-
-
-class Steps:
-    """Counts steps and tells `progress`."""
-
-    def __init__(self, progress: Progress, total: int) -> None:
-        self.progress, self.done, self.total = progress, 0, total
-
-    def __call__(self) -> None:
-        self.done += 1
-        self.progress(self.done, self.total)

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.base.checks import check_int
-from whitelab.base.progress import Progress, silent
+from whitelab.base.progress import Progress, Steps, silent
 from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.setting import Setting, check_is_setting
@@ -55,16 +55,15 @@ def k_controls(
         "random": [lambda order=order: x[:, order] for order in orders],
         "projection": [lambda normal=normal: x @ normal.to(x.device) for normal in normals],
     }
-    found, done = {}, 0
+    found, step = {}, Steps(progress, 2 + 2 * draws)
     for name, makers in columns.items():
         curves = []
         for make in makers:
             curves.append(_curve(space, setting, make()))
-            done += 1
-            progress(done, 2 + 2 * draws)
+            step()
         found[name] = _control(curves)
     centred = k_curve(space, setting, by_subset=False).spearman
-    progress(2 + 2 * draws, 2 + 2 * draws)
+    step()
     return found | {"center": Control(centred, centred, centred, 1)}
 
 

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whitelab.base.progress import Progress, part_of, silent
+from whitelab.base.progress import Progress, Steps, part_of, silent
 from whitelab.base.records import without_nan
 from whitelab.base.threads import side_by_side
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, check_space
@@ -178,7 +178,8 @@ def layer_similarity(
         return fit_scope(of, here).turned()[kept]
 
     sizes = [[_size(rows(of, layer)) for layer in range(of.n_layers)] for of in (space, columns)]
-    found, done = np.full((space.n_layers, columns.n_layers), np.nan), 0
+    found = np.full((space.n_layers, columns.n_layers), np.nan)
+    step = Steps(progress, found.size)
     for i in range(space.n_layers):
         own = rows(space, i)
         for j in range(columns.n_layers):
@@ -188,8 +189,7 @@ def layer_similarity(
                 same = other is None and i == j
                 shared = sizes[0][i] if same else geometry.hsic(own, rows(columns, j))
                 found[i, j] = shared / (sizes[0][i] ** 0.5 * sizes[1][j] ** 0.5)
-            done += 1
-            progress(done, found.size)
+            step()
     return found
 
 

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab import whitening
-from whitelab.base.progress import Progress, silent
+from whitelab.base.progress import Progress, Steps, silent
 from whitelab.base.records import without_nan
 from whitelab.encoding.embeddings import LayerEmbeddings, check_space
 from whitelab.scoring.fit_scopes import fit_scope
@@ -133,7 +133,7 @@ def _every_layer(measure: Callable, space: LayerEmbeddings, settings: Sequence[S
     Two maps are turned each by itself, so there only those of one `whitening.eigenform` are the same.
     """
     settings = check_settings(settings)
-    done, total, found = 0, check_space(space).n_layers * len(settings), []
+    step, found = Steps(progress, check_space(space).n_layers * len(settings)), []
     for layer in range(space.n_layers):
         measured: dict[tuple, Shape | Losses] = {}
         for setting in settings:
@@ -145,8 +145,7 @@ def _every_layer(measure: Callable, space: LayerEmbeddings, settings: Sequence[S
             if law not in measured:
                 measured[law] = measure(space, here)
             found.append(replace(measured[law], whitening=here.whitening, k=here.k))
-            done += 1
-            progress(done, total)
+            step()
     return tuple(found)
 
 

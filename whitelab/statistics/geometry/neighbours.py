@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from whitelab.base.checks import check_choice, check_int, check_matrix
-from whitelab.base.progress import Progress, silent
+from whitelab.base.progress import Progress, Steps, silent
 from whitelab.statistics.geometry.cosines import normalize
 from whitelab.statistics.linalg import exact
 
@@ -160,7 +160,8 @@ def _best_of_groups(x: Float[Tensor, "n d"], scores: Mapping[str, _Score], progr
     weights = {"cosine": torch.where(length > 0, 1 / length, 0.0).float(), "euclidean": (length.square() / 2).float()}
     tables = {metric: torch.empty(n, -(-n // _GROUP), dtype=torch.float32, device=x.device) for metric in scores}
     buffers = [torch.empty(_TILE * _TILE, dtype=torch.float32, device=x.device) for _ in range(2)]
-    count, done = -(-n // _TILE), 0
+    count = -(-n // _TILE)
+    step = Steps(progress, count * (count + 1) // 2)
     for i in range(0, n, _TILE):
         above = slice(i, min(i + _TILE, n))
         for j in range(i, n, _TILE):
@@ -177,8 +178,7 @@ def _best_of_groups(x: Float[Tensor, "n d"], scores: Mapping[str, _Score], progr
                     _rank(metric, product, weights[metric][above, None], score)
                     best = score.view(shape[0] // _GROUP, _GROUP, shape[1]).amax(1)
                     table[right, i // _GROUP : above.stop // _GROUP] = best.T
-            done += 1
-            progress(done, count * (count + 1) // 2)
+            step()
     share = (d + 8) * _UNIT  # of |x| |y| at most, in whatever order sums are taken, with the rounding of the score
     found = {}
     for metric, table in tables.items():
