@@ -21,7 +21,7 @@ from whitelab.retrieval.search_cost import unit_rows
 from whitelab.scoring.fit_scopes import Fitted, Fold, folds
 from whitelab.scoring.paired import RESAMPLES, judged, unless_starved
 from whitelab.scoring.setting import FIT_SCOPES, Protocol, Setting, check_settings
-from whitelab.statistics.correlation import at_once
+from whitelab.statistics.correlation import ranked_at_once
 from whitelab.statistics.linalg import exact
 from whitelab.statistics.significance import Bootstrap, Difference, WilliamsTest, bootstrap, bootstrap_means, williams
 from whitelab.whitening import Whitener, identity
@@ -250,7 +250,7 @@ class _Scored:
         rows = torch.stack([base, *(one.values for one in made)])
         drawn = bootstrap(rows, space.gold, space.subset, space.n_subsets, self.aggregate, RESAMPLES)
         for place, one in enumerate(made, start=1):
-            test = williams(one.values, base, space.gold) if at_once(space.n_subsets, self.aggregate) else None
+            test = williams(one.values, base, space.gold) if ranked_at_once(space.n_subsets, self.aggregate) else None
             yield _point(one, drawn, place, base, Protocol(one.setting, space.origin), test)
 
 

@@ -15,7 +15,7 @@ from whitelab.encoding.embeddings import LayerEmbeddings, check_space
 from whitelab.scoring.fit_scopes import fitted_vectors
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Protocol
-from whitelab.statistics.correlation import Judged, at_once, spearman
+from whitelab.statistics.correlation import Judged, ranked_at_once, spearman
 from whitelab.statistics.significance import (
     Bootstrap,
     Difference,
@@ -110,7 +110,7 @@ def paired(
     cosines = torch.stack([one.cosines for one in firsts])
     against = (space.judged if isinstance(space, LayerEmbeddings) else space).cpu()
     drawn = bootstrap(cosines, against.gold, against.subset, against.n_subsets, how, resamples, progress=progress)
-    return Paired(tuple(scores), rows, drawn, cosines, against.gold, at_once(space.n_subsets, how))
+    return Paired(tuple(scores), rows, drawn, cosines, against.gold, ranked_at_once(space.n_subsets, how))
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def doubt(space: LayerEmbeddings, score: Score, baseline: Score) -> Doubt | None
         return None
     spec = score.setting.whitening
     few = whitening.starving(spec, fitted_vectors(space, score.setting)) if whitening.whitens(spec) else None
-    if space.n_pairs < 4 or not at_once(space.n_subsets, score.setting.aggregate):
+    if space.n_pairs < 4 or not ranked_at_once(space.n_subsets, score.setting.aggregate):
         return Doubt(0.0, 0.0, few)
     alike = float(spearman(score.cosines, baseline.cosines))
     if alike == 1:

@@ -100,7 +100,7 @@ def score(space: LayerEmbeddings, setting: Setting, isotropy: bool = True) -> Sc
     one = space.n_subsets == 1  # which is the whole then, however it is aggregated
     total = float(by_subset[0] if one else space.judged.spearman(values, setting.aggregate))
     sizes = torch.bincount(space.subset, minlength=space.n_subsets).tolist()
-    whole = correlation.at_once(space.n_subsets, setting.aggregate)
+    whole = correlation.ranked_at_once(space.n_subsets, setting.aggregate)
     width = correlation.half_width(total, space.n_pairs if whole else sizes, setting.aggregate)
     return Score(
         spearman=percent(total),
@@ -154,7 +154,7 @@ def percent(value: float) -> float | None:
 
 def undefined_reason(space: LayerEmbeddings, values: Tensor, aggregate: str) -> str:
     """Why Spearman's correlation is not defined here, in one sentence."""
-    whole = correlation.at_once(space.n_subsets, aggregate)
+    whole = correlation.ranked_at_once(space.n_subsets, aggregate)
     groups = [("", slice(None))] if whole else []
     if not whole:
         groups = [(f" in subset {n!r}", space.subset == i) for i, n in enumerate(space.subset_names)]

@@ -135,12 +135,12 @@ def aggregate(
     WhiteningBERT `mean`). With one subset they agree. NaN if any subset's own score is undefined.
     """
     check_choice(how, "aggregate", AGGREGATES)
-    if at_once(n_subsets, how):
+    if ranked_at_once(n_subsets, how):
         return spearman(x, gold)
     return (spearman_by_subset(x, gold, subset, n_subsets) * weights(subset, n_subsets, how)).sum(-1)
 
 
-def at_once(n_subsets: int, how: str) -> bool:
+def ranked_at_once(n_subsets: int, how: str) -> bool:
     """Whether all pairs are ranked together, so that the score is one correlation."""
     return how == "all" or n_subsets == 1
 

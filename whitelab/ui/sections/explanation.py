@@ -9,7 +9,7 @@ from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import fitted_vectors
 from whitelab.scoring.paired import LEVEL
 from whitelab.scoring.setting import Setting
-from whitelab.statistics.correlation import at_once
+from whitelab.statistics.correlation import ranked_at_once
 from whitelab.statistics.geometry import CONE
 from whitelab.statistics.significance import williams
 from whitelab.ui.frame.variants import LABELS
@@ -107,7 +107,7 @@ def _doubt(space: LayerEmbeddings, setting: Setting, verdict: str) -> str:
         return f"of which {pairs} leave one test sure and the other not"
     if verdict == "chance":
         return f"which {pairs} cannot tell from no change"
-    if not verdict and at_once(space.n_subsets, setting.aggregate):
+    if not verdict and ranked_at_once(space.n_subsets, setting.aggregate):
         test = study(_williams, space, setting)
         if test >= LEVEL:
             return f"which {pairs} cannot tell from no change (Williams {p_value(test)})"
