@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.harness import Options, Table, mean_and_deviation
 from whitelab.datasets.images import DIGITS, ImageSet, load_images
-from whitelab.images.run import Accuracies, ImageRun, judged, pixels, split
+from whitelab.images.run import Accuracies, ImageRun, accuracies_of, pixels, split
 
 STEPS = 100
 
@@ -60,7 +60,7 @@ def images(options: Options) -> list[Table]:
     found = {name: trials.outcomes(spec) for name, spec in options.pick({"W-MSE 2": "w-mse"}, COMPARED).items()}
     anchors = {
         "untrained encoder": [ImageRun(data, seed=seed).accuracies() for seed in seeds],
-        "pixels": [judged(pixels(data), data)],
+        "pixels": [accuracies_of(pixels(data), data)],
     }
     table = Table(
         f"Table 1 on {data.name}: {trials.steps} steps",

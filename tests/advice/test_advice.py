@@ -39,7 +39,7 @@ from whitelab.retrieval.embedded import with_judgements
 from whitelab.retrieval.relevance import retrieve
 from whitelab.scoring.calibration import calibrate
 from whitelab.scoring.fit_scopes import fit_scope
-from whitelab.scoring.paired import LEVEL, judged
+from whitelab.scoring.paired import LEVEL, verdict_of
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import significance
@@ -457,7 +457,7 @@ def test_a_purpose_that_the_data_does_not_serve_is_refused():
 def test_an_option_is_judged_as_every_score_is_with_the_p_value_that_knows_of_the_others():
     gap = Difference(2.0, 1.0, 3.0, LEVEL / 50)
     option = Option(Setting(), D, 4 * D, Code(), 50.0, 49.0, 51.0, gap, 0.9 * LEVEL, gap, 1000)
-    assert option.verdict == judged(gap, None) == "gain"
+    assert option.verdict == verdict_of(gap, None) == "gain"
     assert replace(option, p_holm=LEVEL).verdict == "chance"
     itself = Difference(0.0, 0.0, 0.0, 1.0)
     assert replace(option, difference=itself, p_holm=math.nan).verdict == "same"

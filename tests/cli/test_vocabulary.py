@@ -12,7 +12,7 @@ from processes import ROOT
 
 from whitelab.cli import COMMANDS, main
 from whitelab.corpus.applying import read_applied
-from whitelab.scoring.paired import VERDICTS, judged
+from whitelab.scoring.paired import VERDICTS, verdict_of
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import Difference, WilliamsTest
 
@@ -184,7 +184,8 @@ def test_a_verdict_follows_from_what_stands_beside_it(all_records):
     for one in found:
         names = ("difference", "difference_low", "difference_high", "p_value", "p_williams")
         *moved, p = (math.nan if one.get(name) is None else one[name] for name in names)
-        assert one["verdict"] in (judged(Difference(*moved), WilliamsTest(0.0, 0, p, 0.0, 0.0, 0.0)), "starved"), one
+        test = WilliamsTest(0.0, 0, p, 0.0, 0.0, 0.0)
+        assert one["verdict"] in (verdict_of(Difference(*moved), test), "starved"), one
 
 
 def test_every_word_of_a_verdict_is_explained():

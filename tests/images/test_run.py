@@ -8,7 +8,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 from whitelab.datasets.images import DIGITS, ImageSet, load_images
-from whitelab.images.run import ConvEncoder, ImageRun, full_spec, judged, pixels, rate_factor, split
+from whitelab.images.run import ConvEncoder, ImageRun, accuracies_of, full_spec, pixels, rate_factor, split
 from whitelab.training import objectives
 
 SMALL = {
@@ -88,7 +88,7 @@ def test_accuracies_are_those_of_scikit_learn_on_the_held_out_rows():
     scaler = StandardScaler().fit(features[train])
     linear = LogisticRegression(max_iter=1000).fit(scaler.transform(features[train]), data.labels[train])
     near = KNeighborsClassifier(5).fit(features[train], data.labels[train])
-    found = judged(features, data)
+    found = accuracies_of(features, data)
     assert found.linear_accuracy == pytest.approx(
         100 * linear.score(scaler.transform(features[test]), data.labels[test]), abs=1e-9
     )

@@ -15,7 +15,7 @@ from whitelab.retrieval.compression import CODES, QUANTIZERS, Code, Coder
 from whitelab.retrieval.frontier import frontier as frontiers
 from whitelab.retrieval.relevance import retrieve
 from whitelab.retrieval.search_cost import unit_rows
-from whitelab.scoring.paired import judged
+from whitelab.scoring.paired import verdict_of
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import williams
@@ -210,7 +210,7 @@ def test_a_record_holds_the_p_value_of_each_test_that_its_verdict_hears(pairs, s
     for one in (whole := points(pairs, ["L0", "L0:pca"], codes)[1]).points[1:]:
         test, record = williams(one.values, whole.points[0].values, pairs.gold), one.as_dict()
         assert record["p_williams"] == (None if np.isnan(test.p_value) else test.p_value)
-        assert record["verdict"] == judged(one.difference, test)
+        assert record["verdict"] == verdict_of(one.difference, test)
         verdicts.add(record["verdict"])
     assert len(verdicts) > 1
     assert {one.as_dict()["p_williams"] for one in points(searched, ["L1:pca"], codes)[1].points} == {None}

@@ -9,7 +9,7 @@ import torch
 from tests.conftest import with_only
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.scoring.fit_scopes import is_starved
-from whitelab.scoring.paired import LEVEL, VERDICTS, doubt, judged, paired
+from whitelab.scoring.paired import LEVEL, VERDICTS, doubt, paired, verdict_of
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import Difference, WilliamsTest, bootstrap, williams
@@ -85,7 +85,7 @@ def test_one_variant_with_another_k_or_scope_is_not_the_same(space):
     ],
 )
 def test_a_difference_is_real_where_every_defined_test_says_so(found, williams_p, verdict):
-    assert judged(found, None if williams_p is None else williams_with(williams_p)) == verdict
+    assert verdict_of(found, None if williams_p is None else williams_with(williams_p)) == verdict
     assert verdict in VERDICTS
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from whitelab.base.records import without_nan
 from whitelab.retrieval.compression import Code
-from whitelab.scoring.paired import LEVEL, judged
+from whitelab.scoring.paired import LEVEL, verdict_of
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import Bootstrap, Difference, holm
 
@@ -41,7 +41,7 @@ class Option:
     @property
     def verdict(self) -> str:
         """Whether `difference` is real among all tests: a key of `paired.VERDICTS`, `same` for the baseline."""
-        return judged(replace(self.difference, p_value=self.p_holm), None)
+        return verdict_of(replace(self.difference, p_value=self.p_holm), None)
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""

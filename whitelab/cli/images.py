@@ -32,7 +32,7 @@ def run(args):
     """A record every few steps, and the accuracies beside those of the untrained encoder and of the pixels."""
     from whitelab.base.checks import check_int
     from whitelab.datasets.images import load_images
-    from whitelab.images.run import ImageRun, judged, pixels, split
+    from whitelab.images.run import ImageRun, accuracies_of, pixels, split
 
     check_int(args.every, "every", 1)
     data = load_images(args.data)
@@ -41,7 +41,7 @@ def run(args):
     untrained, record = one.accuracies(), None
     for record in one.records(args.every):
         yield record.as_dict(), [_line(record)]
-    found, raw = one.accuracies(), judged(pixels(data), data)
+    found, raw = one.accuracies(), accuracies_of(pixels(data), data)
     train, test = split(data)
     result = {
         **_accuracies(found),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.compare.grid import AVERAGE, Cell, Row
-from whitelab.scoring.paired import RESAMPLES, Paired, judged, paired, unless_starved
+from whitelab.scoring.paired import RESAMPLES, Paired, paired, unless_starved, verdict_of
 from whitelab.statistics.significance import Bootstrap, Difference, average_bootstrap
 
 
@@ -75,7 +75,7 @@ class Resampled:
         difference = drawn.difference(0, 1)
         scores = drawn.score.tolist()
         starved = any(one.verdict == "starved" for one in duels)
-        verdict = unless_starved(judged(difference, None), starved)
+        verdict = unless_starved(verdict_of(difference, None), starved)
         return (*duels, Duel(AVERAGE, *scores, difference, drawn.resamples, verdict))
 
     def _drawn(self, task: str, *rows: Row) -> Bootstrap:

@@ -82,7 +82,7 @@ def split(data: ImageSet) -> tuple[np.ndarray, np.ndarray]:
     return tuple(np.sort(part) for part in train_test_split(rows, test_size=test, stratify=data.labels, random_state=0))
 
 
-def judged(features: Float[np.ndarray, "n d"], data: ImageSet) -> Accuracies:
+def accuracies_of(features: Float[np.ndarray, "n d"], data: ImageSet) -> Accuracies:
     """Linear and 5-nearest-neighbour accuracy of features of all images of `data`, on its held-out rows.
 
     W-MSE (Ermolov et al. 2021), section 4, evaluation: features before the projection, no augmentation, Euclidean
@@ -209,9 +209,9 @@ class ImageRun:
         return torch.cat(parts).double().numpy()
 
     def accuracies(self) -> Accuracies | None:
-        """`judged` of the encoder as it is; None where its features are not finite."""
+        """`accuracies_of` of the encoder as it is; None where its features are not finite."""
         features = self.features()
-        return judged(features, self.data) if np.isfinite(features).all() else None
+        return accuracies_of(features, self.data) if np.isfinite(features).all() else None
 
 
 def pixels(data: ImageSet) -> Float[np.ndarray, "n p"]:

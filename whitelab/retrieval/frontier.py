@@ -19,7 +19,7 @@ from whitelab.retrieval.metrics import METRICS, measured
 from whitelab.retrieval.relevance import RetrievalProtocol, protocol_of
 from whitelab.retrieval.search_cost import unit_rows
 from whitelab.scoring.fit_scopes import Fitted, Fold, folds
-from whitelab.scoring.paired import RESAMPLES, judged, unless_starved
+from whitelab.scoring.paired import RESAMPLES, unless_starved, verdict_of
 from whitelab.scoring.setting import FIT_SCOPES, Protocol, Setting, check_settings
 from whitelab.statistics.correlation import ranked_at_once
 from whitelab.statistics.linalg import exact
@@ -317,7 +317,7 @@ def _rounded(products: Float[Tensor, "..."], coder: Coder) -> Float[Tensor, "...
 def _point(made: _Made, drawn: Bootstrap, place: int, base: Float[Tensor, "v"], protocol, test) -> CodedScore:
     """Row `place` of `drawn` against its first, whose values are `base`."""
     difference = drawn.difference(place, 0)
-    verdict = "same" if torch.equal(base, made.values) else judged(difference, test)
+    verdict = "same" if torch.equal(base, made.values) else verdict_of(difference, test)
     verdict = unless_starved(verdict, made.starved)
     score, low, high = (float(part[place]) for part in (drawn.score, drawn.low, drawn.high))
     what = (made.setting, made.code, made.bytes, made.dim, score, low, high, difference, test, drawn.resamples)

@@ -14,7 +14,7 @@ from whitelab.retrieval import ranking
 from whitelab.retrieval.embedded import FITS, RetrievalSpace, check_retrieval_space
 from whitelab.retrieval.metrics import METRICS, measured
 from whitelab.scoring.fit_scopes import fit_scope
-from whitelab.scoring.paired import RESAMPLES, judged, unless_starved
+from whitelab.scoring.paired import RESAMPLES, unless_starved, verdict_of
 from whitelab.scoring.setting import Protocol, Setting, check_is_setting, made_by
 from whitelab.statistics.significance import Bootstrap, Difference, bootstrap_means
 
@@ -263,5 +263,5 @@ def _standing(
     low, high, mean = (float(part[i]) for part in (drawn.low, drawn.high, drawn.score))
     gained, lost = int((moved > 0).sum()), int((moved < 0).sum())
     few = results[i].starved or results[baseline].starved
-    verdict = "same" if i == baseline else unless_starved(judged(difference, None), few)
+    verdict = "same" if i == baseline else unless_starved(verdict_of(difference, None), few)
     return RetrievalStanding(results[i], metric, mean, low, high, difference, drawn.resamples, verdict, gained, lost)

@@ -85,7 +85,7 @@ class Paired:
         row, base = self.rows[i], self.rows[baseline]
         difference = self.drawn.difference(row, base)
         test = williams(self.cosines[row], self.cosines[base], self.gold) if self.ranked_at_once else None
-        verdict = "same" if row == base else judged(difference, test)
+        verdict = "same" if row == base else verdict_of(difference, test)
         verdict = unless_starved(verdict, self.scores[i].starved or self.scores[baseline].starved)
         low, high = float(self.drawn.low[row]), float(self.drawn.high[row])
         return Standing(self.scores[i], low, high, difference, test, verdict)
@@ -157,7 +157,7 @@ def doubt(space: LayerEmbeddings, score: Score, baseline: Score) -> Doubt | None
     return Doubt(-math.inf if low == -1 else 100 * low, math.inf if high == 1 else 100 * high, few)
 
 
-def judged(difference: Difference, test: WilliamsTest | None) -> str:
+def verdict_of(difference: Difference, test: WilliamsTest | None) -> str:
     """The key of `VERDICTS`: a difference is real where every test that is defined calls it so.
 
     The bootstrap does where p < 0.05 and its interval excludes 0.
@@ -180,7 +180,7 @@ def unless_starved(verdict: str, starved: bool) -> str:
 
 
 def settled(verdict: str) -> bool:
-    """Whether what a verdict (`judged`) is of is there beyond doubt, or cannot be there at all."""
+    """Whether what a verdict (`verdict_of`) is of is there beyond doubt, or cannot be there at all."""
     return verdict in ("gain", "loss", "same")
 
 
