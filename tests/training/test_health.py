@@ -11,7 +11,7 @@ from tiny import SENTENCES
 from whitelab.encoding.encoders import load_encoder
 from whitelab.encoding.names import ModelError
 from whitelab.training import COLLAPSED, DIVERGED, Trainer, objectives, train
-from whitelab.training.health import RANK_LEFT, Shape, collapse
+from whitelab.training.health import RANK_LEFT, BatchShape, collapse
 from whitelab.training.objectives import OBJECTIVES, Objective
 from whitelab.training.trainer import shares
 
@@ -210,7 +210,7 @@ def test_a_stop_before_anything_was_learned_keeps_the_start(config, tmp_path):
 
 
 def watched(x):
-    return {"embeddings": Shape.of(x)}
+    return {"embeddings": BatchShape.of(x)}
 
 
 def test_a_narrow_start_is_no_collapse():
@@ -229,7 +229,7 @@ def test_a_line_is_a_collapse():
     line = torch.outer(torch.randn(16, generator=generator), torch.randn(12, generator=generator))
     wide = watched(torch.randn(16, 12, generator=generator))
     assert wide["embeddings"].rank > 5
-    assert Shape.of(line).rank == pytest.approx(1, abs=1e-3)
+    assert BatchShape.of(line).rank == pytest.approx(1, abs=1e-3)
     found = collapse(wide, watched(line), 16)
     assert found.startswith("the embeddings collapsed onto a line: their effective rank fell from")
 
@@ -241,7 +241,7 @@ def test_the_shape_is_that_of_the_covariance(shape):
     p = roots[roots > 1e-6] / roots.sum()
     u = x / x.norm(dim=1, keepdim=True)
     n = len(x)
-    found = Shape.of(x)
+    found = BatchShape.of(x)
     assert found.rank == pytest.approx(float((-p * p.log()).sum().exp()), rel=1e-6)
     assert found.spread == pytest.approx(1 - float((u @ u.T).sum() - n) / (n * (n - 1)))
 
@@ -251,7 +251,7 @@ def test_a_rank_without_eigenvalues_is_at_most_the_rank_and_tells_a_collapse_as_
     draw = torch.Generator().manual_seed(1)
     line = torch.randn(64, 1, generator=draw) * torch.randn(1, 48, generator=draw)
     x = line + noise * torch.randn(64, 48, generator=draw)
-    exact, rough = Shape.of(x), Shape.of(x, at_least=True)
+    exact, rough = BatchShape.of(x), BatchShape.of(x, at_least=True)
     assert rough.spread == exact.spread
     assert rough.rank <= exact.rank
     assert (rough.rank < RANK_LEFT) == (exact.rank < RANK_LEFT)

@@ -16,7 +16,7 @@ from whitelab.datasets.images import ImageSet
 from whitelab.images.augmentation import views
 from whitelab.probe import classifiers
 from whitelab.training import objectives
-from whitelab.training.health import Shape, divergence, failed
+from whitelab.training.health import BatchShape, divergence, failed
 
 # What W-MSE compares with, its Eq. 2, under the name it has there.
 ALIASES = {"contrastive": "contrastive-whitened:whitening=none"}
@@ -160,7 +160,7 @@ class ImageRun:
                 return
             sums.append(loss)
             if step % every == 0 or step == self.steps:
-                shape = Shape.of(h[0])
+                shape = BatchShape.of(h[0])
                 mean, sums = sum(sums) / len(sums), []
                 yield ImageRecord(step, mean, shape.spread, shape.rank, time.perf_counter() - began)
 

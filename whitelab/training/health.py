@@ -27,14 +27,14 @@ SKIPS = 20
 
 
 @dataclass(frozen=True)
-class Shape:
+class BatchShape:
     """How far apart a batch's embeddings are: `spread` = 1 - mean cosine of two sentences, and their effective rank."""
 
     spread: float
     rank: float
 
     @classmethod
-    def of(cls, h: Float[Tensor, "b d"], at_least: bool = False) -> "Shape":
+    def of(cls, h: Float[Tensor, "b d"], at_least: bool = False) -> "BatchShape":
         """In float64; the spectrum is that of the smaller of x^T x and x x^T, which differ by zeros alone.
 
         With `at_least` a rank that is above `RANK_LEFT` beyond doubt may be any lower one above it: the participation
@@ -49,7 +49,7 @@ class Shape:
         return cls(1 - geometry.mean_cosine(x), rank)
 
 
-def collapse(first: Mapping[str, Shape], now: Mapping[str, Shape], rows: int) -> str:
+def collapse(first: Mapping[str, BatchShape], now: Mapping[str, BatchShape], rows: int) -> str:
     """Why what is watched is collapsed beside the `first` step's, in one sentence; empty where it is not.
 
     Measured against the start, because an encoder may begin in a narrow cone: the [CLS] states of all-MiniLM-L6-v2's

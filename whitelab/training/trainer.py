@@ -31,7 +31,7 @@ from whitelab.sweeps.layer_profiles import losses, shape
 from whitelab.training import health, objectives
 from whitelab.training.batches import Batches, derived
 from whitelab.training.config import COLLAPSED, DIVERGED, StepRecord, TrainConfig
-from whitelab.training.health import Shape
+from whitelab.training.health import BatchShape
 
 
 def start(config: TrainConfig, device: str | None = None) -> Encoder:
@@ -105,7 +105,7 @@ class Trainer:
         self._try()
         self._check_views()
         self.step = 0
-        self.first_shapes: dict[str, Shape] = {}
+        self.first_shapes: dict[str, BatchShape] = {}
         self.skipped = 0  # steps in a row in which float16's gradients were no numbers
 
     def _build(self) -> None:
@@ -220,7 +220,7 @@ class Trainer:
         except NotFinite:
             return replace(record, stop=DIVERGED, message=self._remedied(health.overflow()))
 
-    def _backward(self, number: int, generator: torch.Generator) -> tuple[float, dict[str, Shape]]:
+    def _backward(self, number: int, generator: torch.Generator) -> tuple[float, dict[str, BatchShape]]:
         """Gradients of the step's batches, averaged; the mean loss, and the last batch's shapes.
 
         The loss that is no number and no shapes as soon as there is one.
@@ -235,7 +235,7 @@ class Trainer:
             self.scaler.scale(loss / count).backward()
             total += loss.item() / count
         watched = {health.EMBEDDINGS: h[0], health.OUTPUTS: z[0]}
-        return total, {name: Shape.of(one, at_least=bool(self.first_shapes)) for name, one in watched.items()}
+        return total, {name: BatchShape.of(one, at_least=bool(self.first_shapes)) for name, one in watched.items()}
 
     def _loss(
         self, h: Float[Tensor, "v b d"], rows: Sequence[int], generator: torch.Generator
@@ -330,7 +330,7 @@ class Trainer:
         self.optimiser.load_state_dict(state["optimiser"])
         self.scaler.load_state_dict(state["scaler"])
         self.skipped = state.get("skipped", 0)
-        self.first_shapes = {name: Shape(*one) for name, one in state["first_shapes"].items()}
+        self.first_shapes = {name: BatchShape(*one) for name, one in state["first_shapes"].items()}
 
 
 def _set_dropout(network: nn.Module, p: float) -> None:
