@@ -4,9 +4,8 @@ Moments accumulate, merge and shrink; the map fitted from them (`whitelab.whiten
 are float64 whatever the input: in float32 the mean alone can be wrong by tens of standard deviations
 along a null direction of the covariance.
 
-Three ways to keep them up to date: `merge` for batches (exact, the practical path), `with_row` for one
-vector at a time (Su et al. 2021, Eq. 10-11; exact) and `momentum` for a moving estimate (WhitenedCSE,
-Eq. 13; forgets).
+Two ways to keep them up to date: `merge` (exact; with one row it is the recursion of Su et al. 2021, Eq. 10-11)
+and `momentum` for a moving estimate (WhitenedCSE, Eq. 13; forgets).
 """
 
 from collections.abc import Iterable
@@ -104,17 +103,6 @@ class Moments:
         cubic = self.cubic - (spread + self.count * square) * step - 2 * turned
         quartic = 4 * (step @ turned) + self.count * square**2 - 4 * (self.cubic @ step) + 2 * square * spread
         return cubic, self.quartic + float(quartic)
-
-    def with_row(self, x: Float[Tensor, "d"]) -> "Moments":
-        """Moments with one more vector: the recursion of Su et al. 2021, Eq. 10-11.
-
-        mean' = n/(n+1) mean + 1/(n+1) x. Eq. 11 leaves open which mean the new vector is measured from; with
-        the old one in one factor and the new one in the other it is exact, as here:
-        Sigma' = n/(n+1) Sigma + 1/(n+1) (x - mean)(x - mean')^T for the covariance divided by n.
-        """
-        if x.shape[0] != self.dim:
-            raise ValueError(f"x must have d={self.dim} values, got {x.shape[0]}")
-        return self.merge(Moments.of(x[None]))
 
     def momentum(self, batch: "Moments", beta: float) -> "Moments":
         """A moving estimate: mean' = beta mean + (1 - beta) batch mean, and the covariance likewise.
