@@ -16,6 +16,7 @@ import torch
 
 from whitelab.base.control_groups import memory_limits
 from whitelab.base.threads import single_threads
+from whitelab.base.wording import quantity
 
 # Rows, inner and outer size of the product that is timed: about a batch through one layer of a base model.
 PRODUCT = (512, 768, 3072)
@@ -168,8 +169,7 @@ def _wait(device: str) -> None:
 
 def processor(threads: int) -> str:
     """The processor as its maker names it (its architecture where the system does not tell), and its cores in use."""
-    in_use = "1 thread" if threads == 1 else f"{threads} threads"
-    return f"{_processor_name()}, {in_use} of {os.cpu_count() or 1} cores"
+    return f"{_processor_name()}, {quantity(threads, 'thread')} of {os.cpu_count() or 1} cores"
 
 
 def _processor_name() -> str:

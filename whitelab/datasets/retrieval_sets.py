@@ -19,6 +19,7 @@ import numpy as np
 
 from whitelab.base.installation import shipped
 from whitelab.base.lazy import cached_property
+from whitelab.base.wording import quantity
 from whitelab.datasets import packed_sets
 from whitelab.datasets.columns import plain_name, shown, text_cell
 from whitelab.datasets.layouts import DEMO, DEMO_SEARCH, existing_path
@@ -389,7 +390,7 @@ def _judgements(path: File) -> tuple[list[_Judgement], list[Problem]]:
 
 def _judgement(line: int, cells: Sequence[str]) -> _Judgement:
     if len(cells) not in _WIDTHS:
-        count = f"{len(cells)} {_plural(len(cells), 'column', 'columns')}"
+        count = quantity(len(cells), "column")
         raise ValueError(f"{count} where query, document, grade, or TREC's query, iteration, document, grade belong")
     grade = as_number(cells[-1])
     if grade is None or not math.isfinite(grade):
@@ -421,15 +422,11 @@ def _notes(left_out: int, silent: int, empty: int, own: int) -> tuple[str, ...]:
     """What was left out of a set, what is empty in it, and queries that are documents, as far as there is any."""
     notes = (
         f"rows left out: {left_out}" if left_out else "",
-        f"{silent} {_plural(silent, 'query', 'queries')} left out, because no document is relevant" if silent else "",
-        f"{empty} {_plural(empty, 'document is', 'documents are')} empty" if empty else "",
-        f"{own} {_plural(own, 'query is a document', 'queries are documents')} of the corpus, left out of "
-        f"{_plural(own, 'its own ranking', 'their own rankings')} as in BEIR"
+        f"{quantity(silent, 'query', 'queries')} left out, because no document is relevant" if silent else "",
+        f"{quantity(empty, 'document is', 'documents are')} empty" if empty else "",
+        f"{quantity(own, 'query is a document', 'queries are documents')} of the corpus, left out of "
+        f"{'its own ranking' if own == 1 else 'their own rankings'} as in BEIR"
         if own
         else "",
     )
     return tuple(filter(None, notes))
-
-
-def _plural(count: int, singular: str, plural: str) -> str:
-    return singular if count == 1 else plural

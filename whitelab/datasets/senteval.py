@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from whitelab.base.wording import quantity
 from whitelab.datasets.columns import check_width, shown, text_cell
 from whitelab.datasets.labels import LabelledInfo, LabelledRow
 from whitelab.datasets.pairs import DataError, Problem
@@ -48,7 +49,7 @@ class SentEval:
                         rows.append(self.parse(line)._replace(split=meaning))
                 except ValueError as error:
                     problems.append(Problem(str(path), number, str(error)))
-        lines = "1 empty line is" if blank == 1 else f"{blank} empty lines are"
+        lines = quantity(blank, "empty line is", "empty lines are")
         return rows, problems, [f'{lines} read as ".", as SentEval does'] if blank else []
 
 
