@@ -477,17 +477,13 @@ def with_pairs(values: Float[Tensor, "l n d"], pairs: SentencePairs, origin: Ori
         raise ValueError(f"values must have n={len(pairs.sentences)} rows, got {values.shape[1]}")
     return LayerEmbeddings(
         values,
-        _tensor(pairs.first_index),
-        _tensor(pairs.second_index),
-        _tensor(pairs.gold),
-        _tensor(pairs.subset),
+        pairs.first_index,
+        pairs.second_index,
+        pairs.gold,
+        pairs.subset,
         pairs.subset_names,
         origin or Origin(data=pairs.source, task=pairs.task, split=pairs.split),
     )
-
-
-def _tensor(array: np.ndarray) -> Tensor:
-    return torch.from_numpy(np.array(array))
 
 
 def embed_scope(

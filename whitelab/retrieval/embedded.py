@@ -146,9 +146,9 @@ def with_judgements(
     documents, queries = torch.from_numpy(data.document_rows), torch.from_numpy(data.query_rows)
     space = LayerEmbeddings(
         values,
-        queries[torch.from_numpy(data.query.copy())],
-        documents[torch.from_numpy(data.document.copy())],
-        torch.from_numpy(data.grade.copy()),
+        data.query_rows[data.query],
+        data.document_rows[data.document],
+        data.grade,
         torch.zeros(len(data.grade), dtype=torch.int64),
         (data.task,),
         origin or Origin(data=data.source, task=data.task, split=data.split),
