@@ -75,10 +75,7 @@ def probes(
         scores: list[ProbeScore] = []
         for turn, (data, own) in enumerate(zip(tasks, hows, strict=True)):
             if isinstance(encoder, str):
-                found = [
-                    ProbeScore(name, one, data.task, own.classifier, None, reason=encoder)
-                    for one in parse_settings(settings, 1)
-                ]
+                found = [_lost(name, one, data, own, encoder) for one in parse_settings(settings, 1)]
                 scores += found
                 yield from found
             else:
@@ -97,7 +94,7 @@ def _task(encoder: Encoder, data: LabelledTexts, settings, how: How, store: Stor
         pooling = setting.pooling
         sized = tried(partial(setting.sized, encoder.n_layers, encoder.dim))  # before its texts are embedded
         if isinstance(sized, str):
-            yield ProbeScore(encoder.name, setting, data.task, how.classifier, None, reason=sized)
+            yield _lost(encoder.name, setting, data, how, sized)
             continue
         if pooling not in embedded_in:
             embedded_in[pooling] = tried(lambda p=pooling: embed_texts(encoder, data, p, store=store))
@@ -108,7 +105,7 @@ def _task(encoder: Encoder, data: LabelledTexts, settings, how: How, store: Stor
         made, corpus = embedded_in[pooling], corpora.get(pooling) if needs else None
         missing = next((one for one in (made, corpus) if isinstance(one, str)), None)
         if missing:
-            yield ProbeScore(encoder.name, setting, data.task, how.classifier, None, reason=missing)
+            yield _lost(encoder.name, setting, data, how, missing)
         else:
             space, report = made
             found = tried_probe(space, data, setting, how, encoder.name, corpus)
@@ -131,9 +128,11 @@ def tried_probe(
 ) -> ProbeScore:
     """`probe`, or a score that is None with the reason."""
     found = tried(lambda: probe(space, data, setting, how, model=model, corpus=corpus, progress=progress))
-    return (
-        ProbeScore(model, setting, data.task, how.classifier, None, reason=found) if isinstance(found, str) else found
-    )
+    return _lost(model, setting, data, how, found) if isinstance(found, str) else found
+
+
+def _lost(model: str, setting: Setting, data: LabelledTexts, how: How, reason: str) -> ProbeScore:
+    return ProbeScore(model, setting, data.task, how.classifier, None, reason=reason)
 
 
 def with_published(score: ProbeScore, n_layers: int, data: LabelledTexts, how: How) -> ProbeScore:
