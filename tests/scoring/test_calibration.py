@@ -105,7 +105,7 @@ def test_a_calibration_is_made_of_the_cosines_of_its_setting(space, text):
     z = fitted.transform().numpy()
     plain = coding.random_pairs(*(z[fold.sentences.numpy()] for fold in fitted.folds))
     assert found.random.pairs == len(plain)
-    for value, share in ((found.random.floor, 0.001), (found.random.middle, 0.5), (found.random.top, 0.999)):
+    for value, share in ((found.random.floor, 0.001), (found.random.median, 0.5), (found.random.top, 0.999)):
         assert value == pytest.approx(np.quantile(plain, share, method="inverted_cdf"), abs=1e-3)
     most = space.gold >= space.gold.quantile(0.95)
     assert found.ceiling == pytest.approx(float(fitted.cosines()[most].median()))
@@ -146,7 +146,7 @@ def test_wrong_options_are_refused_with_and_without_gold_that_differs(space, wro
 @pytest.mark.parametrize("text", ["L1:pca", "L1:zca fit=cross"])
 def test_a_map_that_keeps_no_direction_has_no_scale(space, text):
     level = replace(space, values=torch.ones_like(space.values))
-    assert calibrate(level, Setting.parse("L1")).random.middle == pytest.approx(1, abs=1e-4)
+    assert calibrate(level, Setting.parse("L1")).random.median == pytest.approx(1, abs=1e-4)
     with pytest.raises(ValueError, match="has no direction to keep: the .* texts it was fitted on do not vary"):
         calibrate(level, Setting.parse(text))
 

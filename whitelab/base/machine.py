@@ -126,8 +126,6 @@ def _physical() -> int | None:
 
 
 def _windows() -> int | None:
-    import ctypes
-
     class Status(ctypes.Structure):
         _fields_ = [("length", ctypes.c_ulong), ("load", ctypes.c_ulong)] + [
             (name, ctypes.c_ulonglong) for name in ("total", "free", "a", "b", "c", "d", "e")

@@ -90,7 +90,7 @@ def _spread(random) -> str:
     from whitelab.statistics.random_cosines import FLOOR, TOP
 
     return (
-        f"{FLOOR} %: {random.floor:.3f}, half: {random.middle:.3f}, {TOP} %: {random.top:.3f} "
+        f"{FLOOR} %: {random.floor:.3f}, half: {random.median:.3f}, {TOP} %: {random.top:.3f} "
         f"({spaced(random.pairs)} pairs, percentiles within {random.error:.2g})"
     )
 

@@ -31,7 +31,7 @@ class Step:
 class Walk:
     """The scores of one task from preset `a` to preset `b`. The changes of its steps add up to `difference`.
 
-    The fields are changed in the order of `preset_walk.FIELDS`. In another order the steps may be others, for what a
+    The fields are changed in the order of `presets.FIELDS`. In another order the steps may be others, for what a
     choice does can depend on the choices made before it; their sum is the same. `notes` are what to know of the pairs
     and embeddings, under either preset or on the way, `problems` the rows left out there.
     """

@@ -494,7 +494,7 @@ def embed_scope(
     store: Store | None = None,
     progress: Progress = silent,
 ) -> LayerRows:
-    """Embed the text a map is to be fitted on: sentences and how often each counts ."""
+    """Embed the text a map is to be fitted on: sentences and how often each counts."""
     texts = tuple(sentences)
     values, _ = embed(encoder, texts, pooling, store=store, progress=progress)
     return LayerRows(values, torch.tensor([float(sentences[text]) for text in texts], dtype=torch.float64))

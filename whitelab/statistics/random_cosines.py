@@ -72,7 +72,7 @@ class RandomCosines:
     def as_dict(self) -> dict:
         """A JSON-ready record without the counts."""
         record = {"random_pairs": self.pairs, "all_pairs": self.exact, "percentile_error": self.error}
-        return record | {"floor": self.floor, "median": self.middle, "top": self.top}
+        return record | {"floor": self.floor, "median": self.median, "top": self.top}
 
     @property
     def error(self) -> float:
@@ -107,7 +107,7 @@ class RandomCosines:
         return self.cosine(FLOOR)
 
     @property
-    def middle(self) -> float:
+    def median(self) -> float:
         """The median cosine."""
         return self.cosine(50.0)
 

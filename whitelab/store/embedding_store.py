@@ -1,7 +1,7 @@
 """Content-addressed disk cache of sentence embeddings; knows no models.
 
     root / one folder per StoreKey / manifest.json            the key, for people; its mtime is the last use
-                                     index.sqlite             sentence hash -> (shard, row, whether it was cut)
+                                     index.sqlite             sentence hash -> (shard, row, sum of its marks)
                                      <checksum>.safetensors   vectors
 
 Embeddings can always be computed again: whatever looks wrong is set aside, never repaired, never believed.

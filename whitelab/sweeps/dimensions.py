@@ -203,10 +203,10 @@ def cumulative_cosines(
 
 def _explained(moments: Moments, basis: whitening.Directions) -> tuple[float, ...]:
     """Share of the variance along the first 1, 2, ..., d axes."""
-    along = basis.variances
-    if along is None:
-        along = ((moments.covariance @ basis.axes) * basis.axes).sum(0)
-    shares = (along.cumsum(0) / moments.covariance.diagonal().sum()).tolist() if basis.rank else []
+    variances = basis.variances
+    if variances is None:
+        variances = ((moments.covariance @ basis.axes) * basis.axes).sum(0)
+    shares = (variances.cumsum(0) / moments.covariance.diagonal().sum()).tolist() if basis.rank else []
     return tuple(shares + [1.0] * (moments.dim - basis.rank))
 
 
