@@ -57,7 +57,7 @@ class RetrievalProtocol:
     def line(self) -> str:
         """The protocol in one line."""
         setting, origin = self.setting, self.made.origin
-        variant = setting.whitening + (f", k = {setting.k}" if setting.k is not None else "")
+        variant = setting.named_map
         kept = f"(rank {self.rank} of {self.dim})"
         if setting.fits:
             scope = FITS.get(setting.fit, setting.fit)

@@ -102,6 +102,11 @@ class Setting:
         return "+".join(f"L{layer}" for layer in self.layers)
 
     @property
+    def named_map(self) -> str:
+        """`pca, k = 256`."""
+        return self.whitening + (f", k = {self.k}" if self.k is not None else "")
+
+    @property
     def fits(self) -> bool:
         """Whether anything is fitted: not for raw vectors, nor for their first coordinates."""
         return whitening.variant(self.whitening).fits
@@ -218,7 +223,6 @@ class Protocol:
     ) -> str:
         """The protocol in one line, as shown under every score."""
         setting, origin = self.setting, self.origin
-        variant = setting.whitening + (f", k = {setting.k}" if setting.k is not None else "")
         fitted = ""
         if setting.whitening != "none" and sentences is not None:
             count = spaced(sentences)
@@ -238,5 +242,5 @@ class Protocol:
         cut = "" if origin.max_length is None else f" · at most {origin.max_length} tokens"
         return (
             f"{origin.model} · {layers_in_words(setting.layers)} · {made} · {origin.data} · "
-            f"{variant}{fitted} · aggregate {setting.aggregate} · {origin.dtype}{cut}"
+            f"{setting.named_map}{fitted} · aggregate {setting.aggregate} · {origin.dtype}{cut}"
         )
