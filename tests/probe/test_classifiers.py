@@ -7,7 +7,7 @@ from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
-from whitelab.probe.classifiers import GRID, TEST_GRID, best_c, best_threshold, knn, linear, mcnemar, percent
+from whitelab.probe.classifiers import GRID, TEST_GRID, accuracy, best_c, best_threshold, knn, linear, mcnemar
 from whitelab.probe.classifiers import wilson as interval
 
 
@@ -122,5 +122,5 @@ def test_thresholds_that_say_one_thing_only_are_found():
 def test_halves_of_an_accuracy_are_exact():
     for n in (160, 800, 1600):
         for right in range(n + 1):
-            found = percent(np.arange(n) < right)
+            found = accuracy(np.arange(n) < right)
             assert found * n == 100 * right

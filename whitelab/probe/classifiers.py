@@ -106,7 +106,7 @@ def powers(grid: Sequence[float]) -> str:
     return "..".join(f"2^{round(np.log2(one))}" for one in (grid[0], grid[-1]))
 
 
-def percent(right: Bool[np.ndarray, "n"]) -> float:
+def accuracy(right: Bool[np.ndarray, "n"]) -> float:
     """The share of rows that are right x 100, whose halves are exact: that of `np.mean` may lie beside them."""
     return 100 * int(right.sum()) / len(right)
 

@@ -17,11 +17,11 @@ from whitelab.encoding.embeddings import LayerRows
 from whitelab.probe.classifiers import (
     GRID,
     TEST_GRID,
+    accuracy,
     best_c,
     best_threshold,
     knn,
     linear,
-    percent,
     wilson,
 )
 from whitelab.probe.options import FITS, How, usual
@@ -78,7 +78,7 @@ def _by_classifier(x, data, setting, how: How, model: str, corpus, progress) -> 
             seen = features(_mapped(x, whitener, setting), data)
         predicted[turn.test], c = _predict(seen, data, turn, how, x.device)
         chosen += [] if c is None else [c]
-        fold.append(percent(predicted[turn.test] == data.y[turn.test]))
+        fold.append(accuracy(predicted[turn.test] == data.y[turn.test]))
         ranks.append(whitener.rank)
         fitted.append(round(whitener.count))
         progress(done, len(found))
@@ -176,7 +176,7 @@ def _by_threshold(x, data, setting, how: How, model: str, corpus, progress) -> P
         rows,
         predicted,
         (turn,),
-        accuracy=percent(predicted == data.y[rows]),
+        accuracy=accuracy(predicted == data.y[rows]),
         fitted=round(whitener.count),
         rank=whitener.rank,
         dim=x.shape[1],
@@ -205,7 +205,7 @@ def _score(data, setting, how, model, rows, predicted, found: Sequence[Turn], **
     table = np.zeros((classes, classes), dtype=int)
     np.add.at(table, (y, predicted), 1)
     usual = [np.bincount(data.y[turn.train], minlength=classes).argmax() for turn in found]
-    baseline = np.mean([percent(data.y[turn.test] == one) for turn, one in zip(found, usual, strict=True)])
+    baseline = np.mean([accuracy(data.y[turn.test] == one) for turn, one in zip(found, usual, strict=True)])
     f1 = None
     if data.positive is not None:
         f1 = 100 * float(f1_score(y == data.positive, predicted == data.positive, zero_division=0.0))
