@@ -110,9 +110,7 @@ def embed(
             found += more
         todo = sorted({*todo, *lost})
     notes += [f"embeddings are not kept on disk: {reason}" for reason in writer.refused]
-    notes += filter(None, [unknown_note(len(unknown), encoder)])
-    notes += _modules_left_out(encoder)
-    notes += filter(None, [prompt_left_out(encoder)])
+    notes += filter(None, [unknown_note(len(unknown), encoder), _modules_left_out(encoder), prompt_left_out(encoder)])
     for space in spaces.values():
         notes += [f"a damaged file of the store was set aside and made anew: {name}" for name in space.damaged]
     if todo and spaces:
@@ -177,10 +175,11 @@ class _Asked:
             self.values[:, part] = _from_store(space, [self.sentences[i] for i in part])
 
 
-def _modules_left_out(encoder: Encoder) -> list[str]:
+def _modules_left_out(encoder: Encoder) -> str:
+    """What to know of a model that has modules after its layers; empty for all others."""
     left_out = changed_after(encoder.files) if encoder.files.kind == "" else ()
     kinds = ", ".join(left_out)
-    return [f"{encoder.name} has modules after its layers ({kinds}), left out here: see output:"] if left_out else []
+    return f"{encoder.name} has modules after its layers ({kinds}), left out here: see output:" if left_out else ""
 
 
 def unknown_note(count: int, encoder: Encoder) -> str:
