@@ -30,7 +30,7 @@ from whitelab.datasets.layouts import DEMO, DEMO_FOLDER, choose, existing_path
 from whitelab.datasets.loading import left_out, load
 from whitelab.datasets.pairs import REPEATS, DataError, Problem, check_rows, repeats_note
 from whitelab.datasets.senteval import SENTEVAL, senteval_tasks
-from whitelab.datasets.tables import SUFFIXES, Table, as_number, read_table, stem_of, suffix_of
+from whitelab.datasets.tables import SUFFIXES, Table, as_number, check_kind, read_table, stem_of, suffix_of
 from whitelab.datasets.uploads import File, Upload, check_columns
 
 TEXT_NAMES = ("text", "sentence", "question", "review", "utterance", "query", "comment", "content", "document", "title")
@@ -90,8 +90,7 @@ def discover_labelled(data: str | Path | Upload) -> tuple[LabelledInfo, ...]:
         return _demo_tasks()
     path = data if isinstance(data, Upload) else existing_path(data, (DEMO,))
     if isinstance(path, Upload) or path.is_file():
-        if suffix_of(path) not in SUFFIXES:
-            raise DataError(f"{path}: files of this kind are not read; use {', '.join(SUFFIXES)}")
+        check_kind(path)
         return (LabelledInfo(stem_of(path), path.name, "table", ((path, ""),)),)
     found = senteval_tasks(path) or _tables(path)
     if not found:

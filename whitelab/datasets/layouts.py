@@ -16,7 +16,7 @@ from whitelab.datasets.offered import check_offered
 from whitelab.datasets.pairs import SPLITS, DataError
 from whitelab.datasets.senteval import senteval_tasks
 from whitelab.datasets.sources import MTEB, SOURCES, fetched
-from whitelab.datasets.tables import SUFFIXES, as_number, probe_lines, sniff, stem_of, suffix_of
+from whitelab.datasets.tables import SUFFIXES, as_number, check_kind, probe_lines, sniff, stem_of, suffix_of
 from whitelab.datasets.uploads import File
 
 DEMO = "demo"
@@ -142,8 +142,7 @@ def discover(data: str | Path) -> tuple[TaskInfo, ...]:
         return (TaskInfo(pairs.task, pairs.source, MEMORY, (), published=False),)
     path = existing_path(data, BUNDLED_SETS)
     if path.is_file():
-        if suffix_of(path) not in SUFFIXES:
-            raise DataError(f"{path}: files of this kind are not read; use {', '.join(SUFFIXES)}")
+        check_kind(path)
         return tuple(_recognise(path.parent, [path], [path]))
     if not path.is_dir():
         raise DataError(f"{path}: neither a file nor a folder")

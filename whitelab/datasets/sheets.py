@@ -11,7 +11,7 @@ from whitelab.datasets.columns import Columns, different, find_columns, name_col
 from whitelab.datasets.layouts import existing_path
 from whitelab.datasets.loading import assemble, left_out, load_text
 from whitelab.datasets.pairs import DataError, MalformedRows, SentencePairs, check_rows
-from whitelab.datasets.tables import SUFFIXES, Table, read_lines, read_table, sniff, stem_of, suffix_of
+from whitelab.datasets.tables import Table, check_kind, read_lines, read_table, sniff, stem_of
 from whitelab.datasets.uploads import Upload, check_columns
 
 PASTED = "pasted.txt"  # what pasted text is called in messages
@@ -89,8 +89,7 @@ def open_sheet(file: str | Path | Upload, header: bool | None = None) -> Sheet:
     read as a table, or holds no row.
     """
     file = file if isinstance(file, Upload) else existing_path(file)
-    if suffix_of(file) not in SUFFIXES:
-        raise DataError(f"{file}: files of this kind are not read; use {', '.join(SUFFIXES)}")
+    check_kind(file)
     table = read_table(file)
     if not table.rows and table.problems:
         raise MalformedRows(table.problems, MalformedRows.NOTHING_LEFT)

@@ -63,6 +63,12 @@ class Table:
     lists: tuple[str, ...] = ()
 
 
+def check_kind(path: File) -> None:
+    """Raises DataError for a file whose extension is none of those that are read."""
+    if suffix_of(path) not in SUFFIXES:
+        raise DataError(f"{path}: files of this kind are not read; use {', '.join(SUFFIXES)}")
+
+
 def read_table(path: File, delimiter: str | None = None) -> Table:
     """The rows of a file, by its extension, or as text with the delimiter given, or that its first line names.
 
