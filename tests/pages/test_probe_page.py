@@ -62,13 +62,14 @@ def test_pairs_show_their_cosines_at_the_fixed_and_the_best_threshold(small, pro
 def test_a_file_of_ones_own_is_probed_and_its_errors_are_said(small, tmp_path):
     path = tmp_path / "own.tsv"
     both = (("a man plays", "pet"), ("water", "bus"))
-    rows = [f"{both[i % 2][0]} {i}.\t{both[i % 2][1]}\n" for i in range(39)]
-    rows.append("water " * 200 + "\tbus\n")
+    rows = [f"{both[i % 2][0]} {i}.\t{both[i % 2][1]}\n" for i in range(38)]
+    rows += ["water " * 200 + "\tbus\n", "☃☃\tpet\n"]
     path.write_text("text\tlabel\n" + "".join(rows))
     at = until(start("probe", **small, labelled=str(path)))
     shown = metrics(at)
     assert shown["Most frequent class"] == "50.00"
     assert said(at, "Note: 1 text was cut to 128 tokens.")
+    assert said(at, "Note: 1 sentence of mostly unknown words")
     path.write_text("text\tlabel\n" + "".join(rows) + "\tpet\n")
     at = until(start("probe", **small, labelled=str(path)), lambda at: at.checkbox)
     assert failed(at, "1 row cannot be read")

@@ -37,12 +37,12 @@ EXAMPLE = "Example written for this project, not a published benchmark."
 
 @dataclass(frozen=True, eq=False)
 class Texts:
-    """Labelled texts, embedded by `model`, on the shelf, and a `note` on how, where there is one."""
+    """Labelled texts, embedded by `model`, on the shelf, and `notes` on how."""
 
     data: LabelledTexts
     space: LayerRows
     model: str
-    note: str
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -104,12 +104,12 @@ def open_texts(chosen: Workspace, data: LabelledTexts) -> Texts | None:
     def work(progress: Progress) -> Texts:
         encoder = chosen.encoder()
         space, report = probes.embed_texts(encoder, data, chosen.setting.pooling, store=Store(), progress=progress)
-        cut = cut_note(report.truncated, "text", encoder.max_length) if report.truncated else ""
-        return Texts(data, space, encoder.name, cut)
+        cut = (f"{cut_note(report.truncated, 'text', encoder.max_length)}.",) if report.truncated else ()
+        return Texts(data, space, encoder.name, report.notes + cut)
 
     texts = shelved_texts(chosen, data, labelled_texts.is_upload(), work, key="texts")
-    if texts is not None and texts.note:
-        note(f"{texts.note}.")
+    if texts is not None:
+        note(*texts.notes)
     return texts
 
 
