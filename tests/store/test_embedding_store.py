@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from processes import ROOT
 
-from whitelab.store import shards
+from whitelab.store import aside, shards
 from whitelab.store.embedding_store import MissingEmbedding, Store, StoreError, StoreKey
 
 KEY = StoreKey("ab12", "ef56", "cd34", "mean", 128, "float32", num_layers=3, dim=8, model="some/model")
@@ -59,7 +59,7 @@ def shard_of(space, sentence):
     return path
 
 
-def grow_old(path, seconds=2 * shards.STALE_SECONDS):
+def grow_old(path, seconds=2 * aside.STALE_SECONDS):
     os.utime(path, (time.time() - seconds,) * 2)
 
 

@@ -19,7 +19,7 @@ def run(args):
 
     if args.out:
         from whitelab.encoding.precomputed import is_written, write_npz
-        from whitelab.store.shards import file_aside
+        from whitelab.store.aside import file_aside
         from whitelab.whitening.export import target
 
         out = target(args.out, is_written)

@@ -23,7 +23,7 @@ from whitelab.datasets import DataError
 from whitelab.datasets.layouts import PUBLISHED_PAIRS
 from whitelab.datasets.pairs import SPLITS
 from whitelab.datasets.sources import MTEB
-from whitelab.store.shards import write_aside
+from whitelab.store.aside import write_aside
 
 # The seven tasks as MTEB names them; any other name is kept.
 NAMES = {"stsb": "STSBenchmark", "sickr": "SICK-R"} | {f"sts{year}": f"STS{year}" for year in range(12, 17)}

@@ -17,7 +17,7 @@ from whitelab.base.threads import one_thread
 from whitelab.corpus.chunks import Recipe, is_whole, read_vectors, rows_of, vectors_in, write_vectors
 from whitelab.corpus.manifest import MANIFEST, Manifest, finished, place_for
 from whitelab.datasets.pairs import DataError
-from whitelab.store.shards import remove_abandoned, write_aside
+from whitelab.store.aside import remove_abandoned, write_aside
 from whitelab.whitening.export import ExportError, from_npz, npz_bytes
 
 # What a chunk can hold, all of vectors of length 1. int8 has 127 where a vector is largest, bits are signs, eight to a

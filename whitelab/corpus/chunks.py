@@ -27,7 +27,8 @@ from whitelab.datasets.pairs import DataError
 from whitelab.encoding.embed import embed
 from whitelab.encoding.encoders import Encoder
 from whitelab.statistics.moments import Moments
-from whitelab.store.shards import hashes_of, write_aside
+from whitelab.store.aside import write_aside
+from whitelab.store.shards import hashes_of
 
 CHUNK_TEXTS = 4096  # some ten seconds of one core, lost at most by a kill
 FORMAT = 2

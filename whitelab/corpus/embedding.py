@@ -18,7 +18,7 @@ from whitelab.datasets.pairs import DataError
 from whitelab.encoding.encoders import load_encoder
 from whitelab.encoding.names import ModelName, check_alone
 from whitelab.store import held_folder
-from whitelab.store.shards import remove_abandoned
+from whitelab.store.aside import remove_abandoned
 
 _REFUSED_KEPT = 1000
 

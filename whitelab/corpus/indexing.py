@@ -16,7 +16,7 @@ from whitelab.corpus.chunks import rows_of, vectors_in
 from whitelab.corpus.manifest import MANIFEST, place_for
 from whitelab.corpus.searching import INDEX, named, nearest
 from whitelab.datasets.layouts import existing_path
-from whitelab.store.shards import folder_aside, write_aside
+from whitelab.store.aside import folder_aside, write_aside
 
 KINDS = ("flat", "ivfpq")
 _TRAINED = 64  # rows a list, at most, for the centroids

@@ -12,8 +12,8 @@ from whitelab.base.wording import quantity
 from whitelab.corpus.chunks import Recipe, is_done
 from whitelab.datasets.layouts import existing_path
 from whitelab.datasets.pairs import DataError
+from whitelab.store.aside import write_aside
 from whitelab.store.held_folder import is_held
-from whitelab.store.shards import write_aside
 
 MANIFEST = "manifest.json"
 _PAUSE, _PAUSE_OF_GAPS = 20.0, 10  # seconds, and medians of the time between chunks: what is longer was no work

@@ -19,8 +19,8 @@ from whitelab.base.lazy import cached_property
 from whitelab.encoding.checkpoints import ModelFiles, find_model
 from whitelab.encoding.encoders import MAX_LENGTH, Encoder, load_encoder
 from whitelab.encoding.names import ModelError
+from whitelab.store.aside import write_aside
 from whitelab.store.embedding_store import StoreError, default_root
-from whitelab.store.shards import write_aside
 
 FOLDER = "models"  # in the store
 KINDS = ("", "random")  # the others are no plain transformers, or change with the sentences

@@ -29,7 +29,8 @@ from safetensors import SafetensorError
 
 from whitelab.base.budget import gib_in
 from whitelab.base.user_folders import expanded, user_folder
-from whitelab.store.shards import FORMAT, ShardFolder, count, hashes_of, write_aside
+from whitelab.store.aside import write_aside
+from whitelab.store.shards import FORMAT, ShardFolder, count, hashes_of
 
 DEFAULT_CAP = 20 * 2**30  # bytes
 MANIFEST = "manifest.json"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from whitelab.store.shards import write_aside
+from whitelab.store.aside import write_aside
 
 _LOCK, _OWNER = "lock", "owner.json"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_model, save_model
 
-from whitelab.store.shards import folder_aside, remove_folder
+from whitelab.store.aside import folder_aside, remove_folder
 from whitelab.training.config import TrainConfig
 from whitelab.training.trainer import Trainer
 

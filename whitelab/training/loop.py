@@ -12,7 +12,7 @@ from whitelab.datasets import SentencePairs
 from whitelab.encoding.architectures import shell_of
 from whitelab.encoding.checkpoints import TRAINING_FILE
 from whitelab.encoding.encoders import Encoder, NotFinite
-from whitelab.store.shards import recover_folders
+from whitelab.store.aside import recover_folders
 from whitelab.training import checkpoints
 from whitelab.training.config import COLLAPSED, StepRecord, TrainConfig
 from whitelab.training.result import Scores, write_model

@@ -8,7 +8,7 @@ from whitelab.encoding import architectures
 from whitelab.encoding.checkpoints import TRAINING_FILE, licence_note
 from whitelab.encoding.pooling import POOLING_LABELS
 from whitelab.encoding.sentence_modules import write_modules
-from whitelab.store.shards import folder_aside, let_read
+from whitelab.store.aside import folder_aside, let_read
 from whitelab.training import objectives
 from whitelab.training.config import StepRecord, TrainConfig
 from whitelab.training.trainer import Trainer

@@ -27,8 +27,8 @@ from whitelab.datasets import SentencePairs
 from whitelab.encoding.checkpoints import runs_root
 from whitelab.encoding.names import TRAINED
 from whitelab.store import held_folder
+from whitelab.store.aside import is_aside, remove_folder, write_aside
 from whitelab.store.held_folder import now
-from whitelab.store.shards import is_aside, remove_folder, write_aside
 from whitelab.training import StepRecord, TrainConfig, objectives, train
 from whitelab.training.checkpoints import checkpoints, step_of
 from whitelab.training.loop import CHECKPOINTS, MODEL

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from whitelab.base.installation import need
-from whitelab.store.shards import write_aside
+from whitelab.store.aside import write_aside
 from whitelab.whitening import Map
 from whitelab.whitening.export.contents import as_affine, as_float32, as_json, as_numpy, kept_matrix
 from whitelab.whitening.export.places import target, writing

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import whitelab
 from whitelab.encoding.encoders import Encoder
-from whitelab.store.shards import folder_aside, let_read
+from whitelab.store.aside import folder_aside, let_read
 from whitelab.whitening import Whitener
 from whitelab.whitening.export.contents import as_json
 from whitelab.whitening.export.formats import RANDOM, Scale

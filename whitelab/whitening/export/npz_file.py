@@ -12,7 +12,7 @@ import torch
 
 import whitelab
 from whitelab.base.user_folders import expanded
-from whitelab.store.shards import write_aside
+from whitelab.store.aside import write_aside
 from whitelab.whitening import Map, Whitener
 from whitelab.whitening.export.contents import as_affine, as_json, as_numpy, checked_map, kept_matrix
 from whitelab.whitening.export.formats import RANDOM, Scale

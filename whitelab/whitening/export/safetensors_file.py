@@ -10,7 +10,7 @@ from safetensors.torch import save as safetensors_of
 
 import whitelab
 from whitelab.base.user_folders import expanded
-from whitelab.store.shards import write_aside
+from whitelab.store.aside import write_aside
 from whitelab.whitening import Map, RowMap
 from whitelab.whitening.export.contents import as_json, check_kept, checked_map
 from whitelab.whitening.export.places import ExportError, target, writing
