@@ -5,14 +5,12 @@ from dataclasses import replace
 import pytest
 import reference
 import torch
-from torch.testing import assert_close
 
 from tests.conftest import OF_MOMENTS
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.correlation import AGGREGATES
-from whitelab.sweeps import layer_pairs as layers_module
-from whitelab.sweeps.layer_pairs import LayerCell, LayerMoments, LayerPairs, highest, layer_pairs, pair_grams
+from whitelab.sweeps.layer_pairs import LayerCell, LayerPairs, highest, layer_pairs
 from whitelab.whitening import WHITENERS
 
 RAW, PCA = Setting(), Setting(whitening="pca")
@@ -81,34 +79,6 @@ def test_few_distinct_sentences_have_no_whitened_score_and_have_a_raw_one(distin
     assert layer_pairs(distinct, Setting(whitening="zca", k=35, aggregate="mean")).best is None
     assert all(cell.spearman is not None for cell in layer_pairs(distinct, RAW).cells)
     assert all(cell.spearman is not None for cell in layer_pairs(distinct, PCA.with_(k=20)).cells)
-
-
-@pytest.mark.parametrize("chunk", [1, 7, 80])
-def test_grams_are_dot_products_whatever_the_chunk(space, monkeypatch, chunk):
-    monkeypatch.setattr(layers_module, "_PAIRS_PER_CHUNK", chunk)
-    ab, aa, bb = pair_grams(space)
-    a, b = (space.values[:, rows].double() for rows in (space.first, space.second))
-    for i, j in ((0, 0), (1, 3), (3, 1)):
-        assert_close(ab[i, j], (a[i] * b[j]).sum(-1))
-        assert_close(aa[i, j], (a[i] * a[j]).sum(-1))
-        assert_close(bb[i, j], (b[i] * b[j]).sum(-1))
-
-
-def test_grams_can_be_taken_about_the_means(space):
-    means = torch.arange(48.0, dtype=torch.float64).view(4, 12) / 10
-    moved = replace(space, values=space.values.double() - means[:, None])
-    for found, expected in zip(pair_grams(space, means), pair_grams(moved), strict=True):
-        assert_close(found, expected)
-
-
-@pytest.mark.parametrize("layers", [(2,), (0, 3), (0, 1, 2, 3)])
-def test_moments_from_blocks_equal_those_of_the_average(any_space, layers):
-    found, expected = LayerMoments.of(any_space).average(layers), any_space.moments(layers)
-    assert found.count == expected.count
-    assert_close(found.mean, expected.mean)
-    assert_close(found.scatter, expected.scatter, atol=1e-9, rtol=1e-9)
-    rows = torch.from_numpy(reference.task_rows(any_space, layers))
-    assert_close(found.covariance, rows.T.cov(), atol=1e-9, rtol=1e-9)
 
 
 def test_progress_counts_the_cells_and_can_stop_the_work(space):

@@ -14,7 +14,6 @@ from tests.conftest import OF_MOMENTS, make_space
 from whitelab import whitening
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.correlation import AGGREGATES
-from whitelab.sweeps.layer_pairs import layer_means
 from whitelab.sweeps.layer_subsets import (
     FittedScorer,
     LinearScorer,
@@ -147,11 +146,6 @@ def test_one_pair_has_no_score(space, variant):
 @pytest.mark.parametrize("variant", ["none", "center", "pca"])
 def test_constant_gold_has_no_score(space, variant):
     assert search(replace(space, gold=torch.ones_like(space.gold)), 2, variant).best is None
-
-
-def test_the_means_are_those_of_every_occurrence(any_space):
-    for layer, mean in enumerate(layer_means(any_space)):
-        assert_close(mean, torch.from_numpy(reference.task_rows(any_space, (layer,)).mean(axis=0)))
 
 
 # ------------------------------------------------------------------------------------------- chunks and batches

@@ -17,7 +17,8 @@ from whitelab.scoring.score import percent
 from whitelab.scoring.setting import Setting, check_is_setting
 from whitelab.statistics import correlation, geometry
 from whitelab.statistics.moments import Moments
-from whitelab.sweeps.layer_pairs import LayerCell, LayerMoments, LayerPairs, every_pair
+from whitelab.sweeps.layer_moments import LayerMoments, every_pair
+from whitelab.sweeps.layer_pairs import LayerCell, LayerPairs
 
 KNEE = 0.5  # points below the best that a knee may be
 

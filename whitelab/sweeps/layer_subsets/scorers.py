@@ -17,7 +17,7 @@ from whitelab.scoring.fit_scopes import Fold, folds
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry, linalg
 from whitelab.statistics.moments import Moments
-from whitelab.sweeps.layer_pairs import LayerMoments, layer_means, pair_grams, whitened_cosines
+from whitelab.sweeps.layer_moments import LayerMoments, layer_means, pair_grams, whitened_cosines
 from whitelab.sweeps.layer_subsets.plan import as_layers
 
 # Bytes of float64 tables that one chunk of subsets may hold. On a CPU they should stay near its caches: with
