@@ -2,10 +2,12 @@
 
 import csv
 import re
+from urllib.parse import urlencode
 
 import pytest
 from driving import ARTEFACTS, CHART, IDLE, SIDEBAR, STILL, K, cell, chart_of, traces
 from questions import QUESTIONS
+from tiny import build_model, write_pairs
 
 import whitelab
 from whitelab.scoring.setting import Setting
@@ -241,13 +243,15 @@ def test_a_deep_link_may_be_the_first_request_of_a_server(launch, visit, scored)
     assert shown[0].layers() == shown[1].layers()
 
 
-def test_a_reload_keeps_the_workspace(app, visit, scored):
-    shown = visit(app)
-    page = shown.open("layers?layers=4&k=200&model=bundled:4")  # which stands on no list, and has the same layers
-    shown.await_live(scored(layers=(4,), k=200))
+def test_a_reload_keeps_the_workspace(app, visit, tmp_path):
+    model, pairs = str(build_model(tmp_path / "model")), write_pairs(tmp_path / "pairs.csv")  # which stand on no list
+    space, _ = whitelab.embed_pairs(whitelab.load_encoder(model), whitelab.load(pairs))
+    shown, wanted = visit(app), f"{whitelab.score(space, Setting.parse('L2:pca@20')).spearman:.2f}"
+    page = shown.open("layers?" + urlencode({"model": model, "data": pairs, "layers": 2, "k": 20}))
+    shown.await_live(wanted)
     page.reload()
     shown.complete()
-    assert (shown.live(), shown.k(), shown.layers()) == (scored(layers=(4,), k=200), 200, [4])
+    assert (shown.live(), shown.k(), shown.layers()) == (wanted, 20, [2])
 
 
 def test_a_link_clicked_before_the_address_was_read_keeps_what_it_said(app, visit, tmp_path):
