@@ -142,14 +142,27 @@ def test_the_embeddings_of_a_space_come_back_as_vectors_without_a_model(app, vis
 # Training
 
 
-def test_a_run_survives_a_reload_and_its_model_becomes_the_workspaces(launch, visit, tmp_path):
+def test_a_deep_link_may_be_a_servers_first_request_and_a_run_survives_a_reload_and_its_model_becomes_the_workspaces(
+    launch, visit, scored, tmp_path
+):
     model, pairs = build_model(tmp_path / "model"), write_pairs(tmp_path / "pairs.csv")
     with pairs.open("a") as file:  # alignment is measured on pairs above 4
         file.writelines(f"{text},{text},5\n" for text in SENTENCES[:5])
     (tmp_path / "corpus.txt").write_text("".join(f"{text}\n" for text in SENTENCES), "utf-8")
-    shown = visit(launch())
+    server = launch()
+    shown, other = visit(server), visit(server)
     where = {"start": model, "scored": pairs, "corpus": tmp_path / "corpus.txt", "steps": 4, "batch": 16, "every": 2}
-    page = shown.open("training?" + urlencode(where))
+    page = shown.open("training?" + urlencode(where), ready=False)
+    other.open("data?layers=3&k=50&whitening=ZCA+whitening")  # asked before the first has been answered
+    assert other.page.locator("h1").inner_text() == QUESTIONS["data"]
+    assert other.page.get_by_role("dialog").count() == page.get_by_role("dialog").count() == 0
+    assert (other.layers(), other.k(), other.variant()) == ([3], 50, "ZCA whitening")
+    assert other.live() == scored(layers=(3,), k=50)  # ZCA scores as PCA does
+    other.follow("uniformity")
+    assert other.layers() == [3]
+    shown.complete()
+    assert page.locator("h1").inner_text() == QUESTIONS["training"]
+
     page.get_by_role("button", name="Start this run").click()
     page.get_by_text(re.compile("^simcse-1: ")).wait_for()
     page.reload()

@@ -225,24 +225,6 @@ def test_going_back_with_a_k_of_ones_own_goes_to_the_page_before(app, visit):
         assert (shown.k(), shown.query()["k"]) == (71, ["71"])
 
 
-def test_a_deep_link_may_be_the_first_request_of_a_server(launch, visit, scored):
-    server, link = launch(), "data?layers=3&k=50&whitening=ZCA+whitening"
-    shown = [visit(server), visit(server)]
-    for one in shown:  # the second asks before the first has been answered
-        one.open(link, ready=False)
-    for one in shown:
-        one.complete()
-        assert one.page.locator("h1").inner_text() == QUESTIONS["data"]
-        assert one.page.get_by_role("link", name="Dimensions", exact=True).first.is_visible()
-        assert one.page.get_by_role("dialog").count() == 0
-        assert (one.layers(), one.k(), one.variant()) == ([3], 50, "ZCA whitening")
-        assert one.live() == scored(layers=(3,), k=50)  # ZCA scores as PCA does
-    shown[0].page.get_by_role("link", name="Uniformity", exact=True).first.click()
-    shown[0].page.get_by_role("heading", name=QUESTIONS["uniformity"]).wait_for()
-    shown[0].complete()
-    assert shown[0].layers() == shown[1].layers()
-
-
 def test_a_reload_keeps_the_workspace(app, visit, tmp_path):
     model, pairs = str(build_model(tmp_path / "model")), write_pairs(tmp_path / "pairs.csv")  # which stand on no list
     space, _ = whitelab.embed_pairs(whitelab.load_encoder(model), whitelab.load(pairs))
