@@ -3,7 +3,7 @@
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import amount, spaced
+from whitelab.base.wording import amount, in_percent, spaced
 from whitelab.sweeps.dimensions import KNEE
 from whitelab.ui.frame.page import close_page, open_page
 from whitelab.ui.frame.variants import LABELS, all_numbers, instead, over_k
@@ -87,7 +87,7 @@ flat = f": above it there is no direction left to keep, so {end}." if curve.rank
 if (spanned := curve.ranks[-2:][0]) + 1 < curve.rank:
     flat = f". The sentences span {spanned} of these: from there {end}, and k = {curve.dim} keeps all others at once."
 st.caption(
-    f"{of_another or 'Move k in the bar. '}The top {k} directions hold {100 * curve.explained[k - 1]:.1f} % of the "
+    f"{of_another or 'Move k in the bar. '}The top {k} directions hold {in_percent(curve.explained[k - 1], '.1f')} of the "
     f"variance. The rank is {curve.rank} of {curve.dim}{flat}{held_out_words(curve, held_out)}"
     f"{controls_of_k.words(controls)}"
 )

@@ -77,7 +77,7 @@ def fitting(task, cross, apart):
 
 def test_the_part_of_a_gain_that_is_fitting_is_a_share_of_it():
     text = fitting(standing(estimate=10.0), standing(spearman=68.0), standing("gain", 2.5, 1.0, 4.0))
-    assert "So of the gain of 10.00 points over raw, 2.50 (25 %) come from fitting to the test sentences" in text
+    assert "So of the gain of 10.00 points over raw, 2.50 (25\u00a0%) come from fitting to the test sentences" in text
 
 
 def test_where_nothing_is_gained_fitting_is_worth_points_and_no_share():

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from whitelab.base.wording import spaced
+from whitelab.base.wording import in_percent, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import halves
 from whitelab.scoring.score import Score, score
@@ -63,7 +63,7 @@ class Number:
         """How near counts as right, in words."""
         if self.words:
             return self.words
-        how = f"{100 * self.near:.0f} % of the measured value" if self.relative else f"{self.near:g}"
+        how = f"{in_percent(self.near)} of the measured value" if self.relative else f"{self.near:g}"
         return f"Within {how} counts as right."
 
     def right(self, guess: Real, answer: Answer) -> bool:

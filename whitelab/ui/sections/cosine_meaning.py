@@ -107,7 +107,7 @@ def _picture(found: Sequence[Calibration], cosine: float) -> None:
         )
     if cut:
         row.append(
-            threshold(found, f"above which at most {100 * cut.rate:g} % of the pairs below gold {cut.cut:g} lie")
+            threshold(found, f"above which at most {in_percent(cut.rate, 'g')} of the pairs below gold {cut.cut:g} lie")
         )
     headlines(*row)
     if cut:

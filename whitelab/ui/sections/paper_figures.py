@@ -8,7 +8,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.progress import Progress
-from whitelab.base.wording import layer_names, plain, quantity, spaced
+from whitelab.base.wording import in_percent, layer_names, plain, quantity, spaced
 from whitelab.compare import PRESETS, SEVEN, Grid
 from whitelab.compare import papers as drawn
 from whitelab.encoding.checkpoints import on_disk
@@ -228,7 +228,7 @@ def k_curves(grid: PaperGrid) -> str:
                 for k, s in enumerate(values, 1)
             ],
         )
-        best = [f"{task} {k} ({100 * k / dim:.0f} %)" for task, one in curves.items() if (k := one.best_k)]
+        best = [f"{task} {k} ({in_percent(k / dim)})" for task, one in curves.items() if (k := one.best_k)]
         st.caption(
             f"Best k of {dim}: {', '.join(best) or 'none'}. The paper finds about a third of the dimensions best for "
             f"most tasks."

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import spaced
+from whitelab.base.wording import in_percent, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
 from whitelab.retrieval.search_cost import MAX_BYTES, SearchCosts, SearchPlan, bytes_needed, default_ks, search_costs
@@ -88,9 +88,9 @@ def _picture(costs: SearchCosts, focus: int) -> None:
     notes += f" The data span {at.dim} directions: at this k no more are stored." if at.dim < at.k else ""
     st.markdown(
         f"At k = {at.k} a search takes **{at.time_ratio:.2f}** of the time and **{costs.memory_ratio(at):.2f}** of the "
-        f"memory of k = {whole.k}, and finds **{100 * at.recall:.0f} %** of the same {costs.top} neighbours. Of the "
-        f"{costs.top} neighbours among the raw vectors it finds {100 * at.raw_recall:.0f} %, and k = {whole.k} finds "
-        f"{100 * whole.raw_recall:.0f} %.{notes}"
+        f"memory of k = {whole.k}, and finds **{in_percent(at.recall)}** of the same {costs.top} neighbours. Of the "
+        f"{costs.top} neighbours among the raw vectors it finds {in_percent(at.raw_recall)}, and k = {whole.k} finds "
+        f"{in_percent(whole.raw_recall)}.{notes}"
     )
     records = [costs.record(row) for row in costs.rows]
     turned = all_numbers(costs.setting.whitening, costs.dim)

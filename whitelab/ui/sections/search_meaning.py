@@ -52,7 +52,7 @@ def _picture(found: Sequence[SearchCalibration], cosine: float) -> None:
     where = f"From the cosine that {FLOOR} % of the pairs are below to the one that {100 - TOP:.1g} % are above."
     headlines(
         *placed(found, cosine, "all pairs of a query and a document", "Queries with documents", where),
-        threshold(found, f"from which at most {100 * cut.rate:g} % of the pairs not judged relevant lie"),
+        threshold(found, f"from which at most {in_percent(cut.rate, 'g')} of the pairs not judged relevant lie"),
         Metric(
             "Relevant above it",
             f"{100 * cut.recall:.0f} %",

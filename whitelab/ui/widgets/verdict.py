@@ -1,6 +1,6 @@
 """What a comparison says, in words for the screen."""
 
-from whitelab.base.wording import capitalised
+from whitelab.base.wording import capitalised, in_percent
 from whitelab.scoring.paired import VERDICTS, Standing
 from whitelab.whitening import starved_remedy
 
@@ -132,7 +132,7 @@ def fitting(task: Standing, cross: Standing, apart: Standing, label: str, raw: S
         return f"{scores} {changes}: {proof} that any of it comes from there."
     if gain > 0 and part < gain:
         return (
-            f"{scores} So of the gain of {gain:.2f} points over raw, {part:.2f} ({100 * part / gain:.0f} %) come from "
+            f"{scores} So of the gain of {gain:.2f} points over raw, {part:.2f} ({in_percent(part / gain)}) come from "
             f"fitting to the test sentences {within}."
         )
     return f"{scores} So fitting to the test sentences is worth {size}, and without it the score would be lower still."
