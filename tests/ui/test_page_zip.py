@@ -67,7 +67,7 @@ def test_the_zip_has_the_score_its_protocol_the_figures_and_their_data(tmp_path,
 
 def test_a_figure_that_leaves_its_page_says_what_it_shows_and_of_what(monkeypatch):
     alone = {}
-    monkeypatch.setattr("whitelab.ui.widgets.page_zip.svgs", lambda given: alone.update(given) or {})
+    monkeypatch.setattr("whitelab.ui.frame.page_zip.svgs", lambda given: alone.update(given) or {})
     layout = {"height": 300, "meta": {"alt": "Spearman by kept dimensions: best 76 at k = 70"}}
     made = {"model": "mine <b>", "task": "demo", "page_setting": "mean/L1:pca"}
     shown = {
