@@ -42,20 +42,6 @@ def test_embedding_can_be_cancelled_and_started_again(app, visit, tmp_path):
     assert -100 <= float(shown.live()) <= 100
 
 
-def test_a_wrong_model_name_is_explained_and_the_app_goes_on(app, visit, scored, tmp_path):
-    shown = visit(app)
-    page = shown.open(f"?model={tmp_path}/nothing", ready=False)
-    alert = page.locator("[data-testid=stAlert]").filter(has_text="must be a folder")
-    alert.first.wait_for()
-    assert str(tmp_path) in alert.first.inner_text()
-    page.screenshot(path=ARTEFACTS / "wrong-model-light-1440.png")
-    page.get_by_role("link", name="Layers", exact=True).first.click()
-    page.get_by_role("heading", name=QUESTIONS["layers"]).wait_for()
-    shown.choose("Model", "all-MiniLM-L6-v2 (bundled)")
-    shown.complete()
-    assert shown.live() == scored()
-
-
 def fitted(demo, text):
     return fit_scope(demo, Setting.parse(text)).whiteners[0]
 
