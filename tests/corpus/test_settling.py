@@ -1,4 +1,4 @@
-"""Settling: a map fitted on the first chunks, measured on as many that came after them."""
+"""Settling: a map fitted on the first chunks, measured on as many after them."""
 
 import os
 
@@ -24,10 +24,10 @@ def folder(tmp_path_factory):
     made = embed(place / "text.txt", place / "out", str(build_model(place / "out")), chunk_texts=50)
     for second, name in enumerate(reversed(made.chunks)):
         os.utime(place / "out" / f"{name}.parquet", (1000 + second, 1000 + second))
-    return place / "out", made.chunks[::-1]
+    return place / "out", made.chunks
 
 
-def test_each_fit_is_measured_on_as_many_chunks_after_it_in_the_order_they_came(folder):
+def test_each_fit_is_measured_on_as_many_chunks_after_it_whichever_came_first(folder):
     place, names = folder
     found = settling(place, "zca", 4)
     expected = []
@@ -51,7 +51,7 @@ def test_only_chunks_that_are_looked_at_are_opened(folder, monkeypatch):
 
 
 def test_the_rate_and_what_is_left_come_from_the_times_of_files(folder):
-    place, names = folder
+    place, names = folder[0], folder[1][::-1]
     found = status(place)
     assert (found.rate, found.done, found.seconds_left) == (50, 7, 0)
     gone = place / f"{names[-1]}.parquet"

@@ -17,7 +17,7 @@ MOST = 128  # chunks looked at, half a million sentences: no spectrum of some th
 
 @dataclass(frozen=True)
 class Settling:
-    """Of a folder's first chunks to come: `sentences` of the fits, `isotropy` of each fit on the chunks after it.
+    """Of a folder's chunks: `sentences` of the fits, `isotropy` of each fit on the chunks after it.
 
     `spectrum` is that of all chunks that were looked at, as many values as they have rank, `seen` their sentences,
     `dim` the dimensions of their vectors.
@@ -31,15 +31,16 @@ class Settling:
 
 
 def settling(folder: str | Path, spec: str = "zca", k: int | None = None) -> Settling:
-    """Fits on 1, 2, 4, ... chunks in the order in which they came, each measured on as many chunks after them.
+    """Fits on 1, 2, 4, ... of the chunks that are there, in the manifest's order, each measured on as many after them.
 
+    That order is of names, which are digests: neither that of the texts nor that in which the chunks were done.
     IsoScore (0 to 1) of rows that the map has not seen; layers kept apart are averaged. Empty before two chunks are
     there. Raises DataError without manifest, ValueError as `whitening.fit`.
     """
     manifest, folder = Manifest.read(folder), existing_path(folder)
-    times = {path.stem: path.stat().st_mtime for path in folder.glob("*.parquet")}
-    there = sorted((name for name in dict.fromkeys(manifest.chunks) if name in times), key=times.get)
-    names = tuple(islice((name for name in there if is_done(folder, name)), MOST))
+    there = {path.stem for path in folder.glob("*.parquet")}  # one listing, so that few files are opened
+    listed = (name for name in dict.fromkeys(manifest.chunks) if name in there and is_done(folder, name))
+    names = tuple(islice(listed, MOST))
     if not names:
         return Settling((), (), (), 0, manifest.dim)
     recipe = manifest.recipe
@@ -63,7 +64,7 @@ def settling(folder: str | Path, spec: str = "zca", k: int | None = None) -> Set
 
 @lru_cache(maxsize=24)
 def _between(folder: Path, names: tuple[str, ...]):
-    """Merged moments of some chunks, kept: those that came first stay the first."""
+    """Merged moments of some chunks, kept: the first ones stay the first once they are all there."""
     if len(names) < 2:
         return read_moments(folder, names[0])
     half = 1 << (len(names) - 1).bit_length() - 1

@@ -196,10 +196,10 @@ def _settled(found: Settling, whole: Status) -> None:
             figure = figures.settling_curve(found.sentences, found.isotropy, "zca", "Full whitening")
             chart(figure, "corpus-settling", lambda: points)
             st.caption(
-                "Full whitening fitted on the first chunks, measured on as many after them, in the order they came. "
+                "Full whitening fitted on some chunks, measured on as many others, by an order that mixes the text. "
                 "New text that comes out round has 1. More text helps as long as the line rises; with few sentences "
                 f"for each of {found.dim} dimensions it is low, and may be flat or fall there too. Where it "
-                "falls beyond that, the chunks after are of another kind of text."
+                "falls beyond that, the chunks are of different kinds of text."
             )
         else:
             alone = "" if whole.chunks > 1 else ": embed it into another folder, in chunks of fewer texts (`--chunk`)"
@@ -212,8 +212,7 @@ def _settled(found: Settling, whole: Status) -> None:
         label = f"Raw, {quantity(found.seen, 'sentence')}"
         rows = [{"direction": i + 1, "variance": value} for i, value in enumerate(found.spectrum)]
         chart(figures.spectrum({"none": found.spectrum}, {"none": label}), "corpus-spectrum", lambda: rows)
-        first = f"the {spaced(found.seen)} sentences that came first" if found.seen < whole.sentences else ""
-        st.caption(f"Of {first or 'all its sentences'}.")
+        st.caption(f"Of {f'{spaced(found.seen)} of' if found.seen < whole.sentences else 'all'} its sentences.")
 
 
 def _enough(found: Settling) -> str:
