@@ -43,12 +43,14 @@ def folder(small, tmp_path_factory):
     return place / "out"
 
 
-def test_a_folder_is_shown_as_it_is_and_its_code_prints_the_same(small, folder, capsys):
-    at = until(start("corpus", **small, embedded=str(folder)))
+def test_a_folder_is_shown_as_it_is_at_the_bars_k_and_its_code_prints_the_same(small, folder, capsys):
+    at = until(start("corpus", **small, embedded=str(folder), k="3"))
     shown = metrics(at)
     assert (shown["Chunks done"], shown["Sentences done"], shown["Time left"]) == ("3 of 3", "40", "0 s")
     assert len(alts(at)) == 2
-    found = settling(folder)
+    found = settling(folder, k=3)
+    assert found.isotropy != settling(folder).isotropy
+    assert said(at, "At k = 3, a map fitted on")
     assert f"{found.isotropy[-1]:.3f} after {found.sentences[-1]} sentences" in alts(at)[0]
     exec(compile(code(at), "corpus", "exec"), {})
     assert str(found.isotropy) in capsys.readouterr().out

@@ -44,10 +44,13 @@ def draw(chosen: Workspace, folder: str) -> str:
     """The corpus in a folder, or how one is begun there; the lines that do the same in Python."""
     job = corpus_begin.job_of(folder) if folder else None
     if folder and (_is_open(job) or _status(folder)):
-        _watch(folder, chosen.setting.fit if not chosen.given else None, _outdated(folder))
+        manifest = _manifest(folder)
+        _watch(folder, chosen, manifest.stamp if manifest and changed_since(manifest) else "")
+        k = _k(chosen, manifest)
+        arguments = repr(folder) + (f", k={k}" if k else "")
         return (
             "from whitelab.corpus.manifest import status\nfrom whitelab.corpus.settling import settling\n\n"
-            f"print(status({folder!r}))\nprint(settling({folder!r}).isotropy)\n"
+            f"print(status({folder!r}))\nprint(settling({arguments}).isotropy)\n"
         )
     arguments = _begin(chosen, folder, job)
     given = "".join(f"    {name}={value!r},\n" for name, value in arguments.items())
@@ -90,20 +93,23 @@ def _status(folder: str) -> Status | None:
         return None
 
 
-def _outdated(folder: str) -> str:
-    """The stamp of the texts that were read, where these have changed since; empty where not."""
+def _manifest(folder: str) -> Manifest | None:
     try:
-        manifest = Manifest.read(folder)
+        return Manifest.read(folder)
     except DataError:
-        return ""
-    return manifest.stamp if changed_since(manifest) else ""
+        return None
+
+
+def _k(chosen: Workspace, manifest: Manifest | None) -> int | None:
+    """The bar's k, where its model's vectors have as many dimensions as the corpus's; None keeps all of them."""
+    same = manifest is not None and not chosen.given and chosen.model.dim == manifest.dim
+    return chosen.setting.k if same else None
 
 
 @st.fragment(run_every=EVERY)
-def _watch(folder: str, fit: str | None, outdated: str) -> None:
+def _watch(folder: str, chosen: Workspace, outdated: str) -> None:
     """Draw the folder's state, again every few seconds: that asks the folder and nothing else.
 
-    `fit` is what the bar's maps are fitted on, None where vectors stand for a model: no map of a corpus goes with them.
     `outdated` is the stamp of texts that have changed since.
     """
     job, found = corpus_begin.job_of(folder), _status(folder)
@@ -136,10 +142,11 @@ def _watch(folder: str, fit: str | None, outdated: str) -> None:
         shown = "".join(f"\n- {plain(one)}" for one in left_out[:_KINDS_SHOWN])
         more = "\n- and of other kinds" if len(left_out) > _KINDS_SHOWN else ""
         st.warning(f"Left out, with places in `{MANIFEST}`:\n{shown}{more}", icon=":material/rule:")
-    _use(folder, manifest, found, fit)
+    # Where vectors stand for a model no map of a corpus goes with them.
+    _use(folder, manifest, found, chosen.setting.fit if not chosen.given else None)
+    k = _k(chosen, manifest)
     try:
-        settled = settling(folder)
-        _settled(settled, found)
+        _settled(settling(folder, k=k), found, k)
     except DataError as error:
         st.error(plain(str(error)))
 
@@ -181,22 +188,23 @@ def _fit_on(folder: str, manifest: Manifest) -> None:
     redraw()
 
 
-def _settled(found: Settling, whole: Status) -> None:
-    """The two charts of how far the geometry of a corpus has settled."""
+def _settled(found: Settling, whole: Status, k: int | None) -> None:
+    """The two charts of how far the geometry of a corpus has settled, the first under maps that keep `k`."""
     if not found.seen:
         return
     left, right = st.columns(2)
     with left:
         st.subheader("Is it enough to fit on?")
         if found.sentences:
-            st.markdown(_enough(found))
+            st.markdown(_enough(found, k))
             points = [
                 {"sentences": n, "isotropy": value} for n, value in zip(found.sentences, found.isotropy, strict=True)
             ]
-            figure = figures.settling_curve(found.sentences, found.isotropy, "zca", "Full whitening")
+            whitening = f"Whitening at k = {k}" if k else "Full whitening"
+            figure = figures.settling_curve(found.sentences, found.isotropy, "zca", whitening)
             chart(figure, "corpus-settling", lambda: points)
             st.caption(
-                "Full whitening fitted on some chunks, measured on as many others, by an order that mixes the text. "
+                f"{whitening}, fitted on some chunks, measured on as many others, by an order that mixes the text. "
                 "New text that comes out round has 1. More text helps as long as the line rises; with few sentences "
                 f"for each of {found.dim} dimensions it is low, and may be flat or fall there too. Where it "
                 "falls beyond that, the chunks are of different kinds of text."
@@ -215,17 +223,18 @@ def _settled(found: Settling, whole: Status) -> None:
         st.caption(f"Of {f'{spaced(found.seen)} of' if found.seen < whole.sentences else 'all'} its sentences.")
 
 
-def _enough(found: Settling) -> str:
-    """What the last point of the curve says."""
+def _enough(found: Settling, k: int | None = None) -> str:
+    """What the last point of the curve says of maps that keep `k` directions, all where None."""
     isotropy, sentences = found.isotropy[-1], found.sentences[-1]
     per = sentences / found.dim
     each = f"{per:.0f}" if per >= 10 else ratio(per)
+    a_map = f"At k = {k}, a map" if k else "A map"
     words = (
-        f"A map fitted on {spaced(sentences)} sentences, {each} a dimension, leaves the chunks after them with an "
+        f"{a_map} fitted on {spaced(sentences)} sentences, {each} a dimension, leaves the chunks after them with an "
         f"isotropy of **{isotropy:.2f}**; 1 would be round."
     )
-    # A map of fewer sentences than dimensions keeps fewer directions: those are another matter than all of them.
-    full = [one for n, one in zip(found.sentences, found.isotropy, strict=True) if n > found.dim]
+    # A map of fewer sentences than directions to keep has fewer of them: those are another matter than all of them.
+    full = [one for n, one in zip(found.sentences, found.isotropy, strict=True) if n > (k or found.dim)]
     if full and isotropy < max(full) - _FALLS:
         return f"{words} It was higher before: the chunks differ in kind. Mix the lines of your files and embed again."
     return (
