@@ -29,7 +29,7 @@ with st.container(key="controls"):
     data = labelled_texts.choose()
     if data is None:
         st.stop()
-    plan = probing.choose(data, opened)
+    plan = probing.choose(data, chosen, opened)
 texts = probing.open_texts(chosen, data)
 if texts is None:
     st.stop()

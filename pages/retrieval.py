@@ -30,7 +30,7 @@ with st.container(key="controls"):
     data = retrieval_sets.choose(chosen.encoder().files)
     if data is None:
         st.stop()
-    comparison = rankings.choose(data, opened)
+    comparison = rankings.choose(data, chosen, opened)
 space = rankings.open_set(chosen, opened, data, comparison)
 if space is None:
     st.stop()

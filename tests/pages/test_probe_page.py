@@ -78,6 +78,22 @@ def test_a_file_of_ones_own_is_probed_and_its_errors_are_said(small, tmp_path):
     assert failed(at, "no such file or folder")
 
 
+def test_what_the_map_is_fitted_on_is_said_where_it_is_not_the_sets_or_the_bars_text(small, tmp_path):
+    few, bars = "texts are too few to fit 32 dimensions on", "The other text that the bar's map is fitted on is not"
+    at = until(start("probe", **small))
+    assert not said(at, few)
+    fit = next(one for one in at.selectbox if one.label == "Whitening fitted on").key
+    assert not said(choose(at, **{fit: "workspace"}), bars)
+    path = tmp_path / "few.tsv"
+    path.write_text("text\tlabel\n" + "".join(f"text {i}\t{'ab'[i % 2]}\n" for i in range(24)))
+    at = until(start("probe", **small, labelled=str(path), fit="demo"))
+    assert said(at, f"24 {few}, so the map is first fitted on the sentences of pairs")
+    assert said(at, bars)
+    choose(at, probe_fit_few="train")
+    assert not said(at, few)
+    assert not said(at, bars)
+
+
 def test_a_map_of_too_few_texts_is_warned_of(small, tmp_path):
     path = tmp_path / "few.tsv"
     path.write_text("text\tlabel\n" + "".join(f"text {i}\t{'ab'[i % 2]}\n" for i in range(24)))

@@ -59,9 +59,9 @@ class ProbePlan:
         return f"How({self.how.classifier!r}, fit={self.how.fit!r}{metric})"
 
 
-def choose(data: LabelledTexts, opened: Opened) -> ProbePlan:
+def choose(data: LabelledTexts, chosen: Workspace, opened: Opened) -> ProbePlan:
     """Choose the classifier, what the whitening is fitted on, and a distance."""
-    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    left, right = st.columns([3, 2])
     with left:
         classifier = choice(
             "Classifier",
@@ -79,8 +79,8 @@ def choose(data: LabelledTexts, opened: Opened) -> ProbePlan:
         fit, own = fitted_on(
             "probe-fit",
             FITS | ({"train": "The scored pairs' texts"} if scored_alone else {}),
-            # Fewer texts than dimensions leave nothing but equal distances.
-            "train" if trained > 2 * opened.space.dim else None,
+            trained,
+            chosen,
             opened,
             "The training texts: what a classifier may know; in cross-validation each fold has a map of its own. "
             "All texts: also those that are scored, without their labels. Or the sentences of the bar's task.",

@@ -56,9 +56,9 @@ class Comparison:
         return setting.with_(aggregate="all", fit=self.fit, k=setting.k)
 
 
-def choose(data: RetrievalSet, opened: Opened) -> Comparison:
+def choose(data: RetrievalSet, chosen: Workspace, opened: Opened) -> Comparison:
     """Choose the metric and what the whitening is fitted on."""
-    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    left, right = st.columns([3, 2])
     with left, address.spelt("compared-by", METRICS, lambda name: METRICS[name].label):
         metric = st.selectbox(  # five names are wider than a narrow window
             "Compared by",
@@ -72,8 +72,8 @@ def choose(data: RetrievalSet, opened: Opened) -> Comparison:
         fit, own = fitted_on(
             "search-fit",
             FITS,
-            # A corpus of fewer documents than dimensions leaves nothing but equal distances.
-            "corpus" if len(data.documents) > 2 * opened.space.dim else None,
+            len(data.documents),
+            chosen,
             opened,
             "The corpus is there before the first query comes. Queries are shorter and worded otherwise. Or other "
             "text: the sentences of the bar's task.",
