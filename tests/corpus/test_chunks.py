@@ -171,12 +171,16 @@ def test_what_was_left_out_is_counted_by_reason_and_a_file_is_called_one(tmp_pat
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_bytes(b"one man\n\xff\n\xfe\n")
     pq.write_table(pa.table({"body": ["text"] * 200}), tmp_path / "in" / "b.parquet")
+    pq.write_table(pa.table({"text": ["two men", None]}), tmp_path / "in" / "c.parquet")
+    (tmp_path / "in" / "d.jsonl").write_text('{"text": null}\n')
     made = embed(tmp_path / "in", tmp_path / "out", model)
-    assert (made.sentences, made.refused) == (1, 3)
+    assert (made.sentences, made.refused) == (2, 5)
     found = status(tmp_path / "out")
-    assert found.left_out == ["2 lines: not UTF-8", "1 file: cannot be read on: no column 'text'"]
+    assert found.left_out == [
+        "2 lines: not UTF-8", "2 lines: no text (null)", "1 file: cannot be read on: no column 'text'"
+    ]  # fmt: skip
     replace(Manifest.read(tmp_path / "out"), refused_kinds={}).write(tmp_path / "out")  # as an older one
-    assert status(tmp_path / "out").left_out == ["3 lines and files"]
+    assert status(tmp_path / "out").left_out == ["5 lines and files"]
 
 
 def test_a_mark_of_the_byte_order_is_no_text(tmp_path):

@@ -114,6 +114,8 @@ def read_texts(
                     if isinstance(record, bytes):
                         record = _parsed(record, kind_of(path), text_column, id_column)
                     name, text = record
+                    if text is None:
+                        raise ValueError("no text (null)")
                     if not isinstance(text, str) or "\0" in text:
                         raise ValueError("the text must be a string without NUL")
                     name = where if name is None else str(name)
