@@ -109,6 +109,20 @@ def test_columns_are_found_by_content_where_one_choice_is_left(tmp_path):
     )
 
 
+def test_a_first_row_is_taken_for_names_as_in_tables_of_pairs(tmp_path):
+    rows = [(text, f"{text} again", str(place % 2)) for place, (text, _) in enumerate(ROWS)]
+    path = write(tmp_path / "a.tsv", table(rows, ("left", "right", "grade")))
+    with pytest.raises(DataError, match=r"'left' \(text\), 'right' \(text\), 'grade' \(number\); a text and a label"):
+        load_labelled(path)
+    single = write(tmp_path / "b.tsv", table([(text, grade) for text, _, grade in rows], ("left", "grade")))
+    found = load_labelled(single)
+    assert found.n_rows == len(ROWS)
+    assert found.notes == (
+        "the first line was taken for column names: 'left', 'grade'",
+        "columns recognised by content: label 'grade', text 'left'",
+    )
+
+
 def test_named_columns_win_over_usual_names(tmp_path):
     rows = [("x", text, label, "y") for text, label in ROWS]
     path = write(tmp_path / "a.tsv", table(rows, ("label", "body", "kind of thing", "text")))

@@ -74,6 +74,11 @@ def test_a_file_of_ones_own_is_probed_and_its_errors_are_said(small, tmp_path):
     at = until(start("probe", **small, labelled=str(path)), lambda at: at.checkbox)
     assert failed(at, "1 row cannot be read")
     assert accuracies(choose(at, labelled_keep=True))[0] == shown["Accuracy, raw"]
+    path.write_text("left\tright\tgrade\n" + "".join(f"a man {i}\twater {i}\t{i % 2}\n" for i in range(24)))
+    at = until(start("probe", **small, labelled=str(path)), lambda at: at.error)
+    assert failed(at, "'left' (text)")
+    assert failed(at, "under Columns: Text, First of a pair, Second of a pair, Label")
+    assert not failed(at, "--")
     at = until(start("probe", **small, labelled=str(tmp_path / "nothing.tsv")), lambda at: at.error)
     assert failed(at, "no such file or folder")
 

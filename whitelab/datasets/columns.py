@@ -107,7 +107,7 @@ def find_columns(table: Table, header: bool | None = None) -> Columns:
         chosen = ", ".join(f"{role} {names[roles[role]]!r}" for role in ("first", "second", "score"))
         notes.append(f"columns recognised by content: {chosen}")
     if guessed:
-        notes.append("the first line was taken for column names: " + ", ".join(map(repr, names)))
+        notes.append(taken_for_names(names))
     if table.lists:
         notes.append(f"columns of lists are not read with pairs: {', '.join(map(repr, table.lists[:12]))}")
     return Columns(width=len(names), header=header, notes=tuple(notes), **roles)
@@ -244,6 +244,11 @@ def name_columns(table: Table, header: bool | None = None) -> tuple[tuple[str, .
             return top, True, True
     width = Counter(len(row) for _, row in table.rows).most_common(1)[0][0]
     return unnamed(width), False, False
+
+
+def taken_for_names(names: tuple[str, ...]) -> str:
+    """The note that the names of columns were only guessed to be names."""
+    return "the first line was taken for column names: " + ", ".join(map(repr, names))
 
 
 def unnamed(width: int) -> tuple[str, ...]:

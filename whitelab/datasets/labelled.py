@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,8 +19,10 @@ from whitelab.datasets.columns import (
     check_width,
     content_of,
     listed,
+    name_columns,
     plain_name,
     shown,
+    taken_for_names,
     text_cell,
     unnamed,
 )
@@ -74,6 +75,20 @@ class ColumnNames:
     first: str | None = None
     second: str | None = None
     split: str | None = None
+
+
+class UnclearRoles(DataError):
+    """What a table does not say by itself and who reads it can: `roles`, fields of `ColumnNames` or `positive`.
+
+    `problem` is the message without them; it closes with them as the command line calls them.
+    """
+
+    def __init__(self, problem: str, *roles: str):
+        self.problem, self.roles = problem, roles
+        super().__init__(f"{problem} ({', '.join(f'--{role}' for role in roles)})")
+
+    def __reduce__(self):
+        return UnclearRoles, (self.problem, *self.roles)
 
 
 # ----------------------------------------------------------------------------------------------- what there is
@@ -185,9 +200,10 @@ def _assemble(
     pairs = rows[0].second is not None
     labels = {row.label for row in rows}
     if not classes and not pairs and len(rows) > 2 and len(labels) > min(max(20, len(rows) // 2), len(rows) - 1):
-        raise DataError(
+        raise UnclearRoles(
             f"{info.name}: {len(labels)} different labels in {len(rows)} rows are no classes; name the column that "
-            "holds the label (--label)"
+            "holds the label",
+            "label",
         )
     classes = classes or _ordered(labels)
     if len(classes) < 2:
@@ -241,18 +257,19 @@ def _positive(task: str, classes: tuple[str, ...], pairs: bool, wanted: str | No
         return classes.index(wanted)
     if len(classes) != 2:
         if pairs:
-            raise DataError(
+            raise UnclearRoles(
                 f"{task}: pairs need two classes, got {len(classes)}: {', '.join(map(shown, classes[:6]))}; "
-                "a gold score is no label. Or name the one that says yes: positive= (--positive)"
+                "a gold score is no label. Or name the one that says yes",
+                "positive",
             )
         return None
     known = [place for place, name in enumerate(classes) if plain_name(name) in YES]
     if len(known) == 1:
         return known[0]
     if pairs:
-        raise DataError(
-            f"{task}: which of the classes {classes[0]!r} and {classes[1]!r} says that the two texts match? "
-            "Name it: positive= (--positive)"
+        raise UnclearRoles(
+            f"{task}: which of the classes {classes[0]!r} and {classes[1]!r} says that the two texts match? Name it",
+            "positive",
         )
     return None
 
@@ -329,33 +346,32 @@ def _split(cells: tuple, roles: dict[str, int]) -> str:
 
 def _roles(table: Table, wanted: ColumnNames) -> tuple[dict[str, int], bool, int, list[str]]:
     """Column of each role, whether the first row holds names, the number of columns, and notes."""
-    names, header = _names(table, wanted)
+    names, header, guessed = _names(table, wanted)
     body = [cells for _, cells in (table.rows[1:] if header else table.rows) if len(cells) == len(names)]
     columns = [[cells[i] for cells in body] for i in range(len(names))]
     contents = [content_of(column) for column in columns]
     roles = {role: _named(table, names, contents, name) for role, name in vars(wanted).items() if name is not None}
     if ("first" in roles) != ("second" in roles):
-        raise DataError(f"{table.path}: a pair needs both columns, first and second (--first, --second)")
+        raise UnclearRoles(f"{table.path}: a pair needs both columns", "first", "second")
     _known(names, roles)
-    notes = []
+    notes = [taken_for_names(names)] if guessed else []
     if "label" not in roles or ("text" not in roles and "first" not in roles):
-        notes = _by_content(table, names, contents, columns, roles)
+        notes += _by_content(table, names, contents, columns, roles)
     return roles, header, len(names), notes
 
 
-def _names(table: Table, wanted: ColumnNames) -> tuple[tuple[str, ...], bool]:
-    """Column names, and whether the first row holds them."""
+def _names(table: Table, wanted: ColumnNames) -> tuple[tuple[str, ...], bool, bool]:
+    """Column names; whether the first row holds them; whether that was only guessed."""
     if table.names is not None:
-        return table.names, False
+        return table.names, False, False
     top = tuple(str(cell).strip() for cell in table.rows[0][1])
     asked = {name for name in vars(wanted).values() if name is not None}
     known = {*TEXT_NAMES, *LABEL_NAMES, *SPLIT_NAMES, *(name for pair in SENTENCE_NAMES for name in pair)}
     hits = [name for name in top if name in asked or plain_name(name) in known]
     short = len(set(top)) == len(top) and all(cell and len(cell.split()) <= 3 for cell in top)
     if table.rows[0][0] == table.top and short and hits and not any(as_number(cell) is not None for cell in top):
-        return top, True
-    width = Counter(len(cells) for _, cells in table.rows).most_common(1)[0][0]
-    return unnamed(width), False
+        return top, True, False
+    return name_columns(table)
 
 
 def _named(table: Table, names: tuple[str, ...], contents: list[str], name: str) -> int:
@@ -402,9 +418,13 @@ def _by_content(table: Table, names, contents: list[str], columns: list[list], r
     if "text" not in roles and "first" not in roles and len(texts) == 1:
         roles["text"] = texts[0]
     if "label" not in roles or ("text" not in roles and "first" not in roles):
-        raise DataError(
+        raise UnclearRoles(
             f"{table.path}: columns found: {listed(table, names, contents)}; a text and a label are needed, or two "
-            "texts and a label: name them text and label, or say which they are (--text, --first, --second, --label)"
+            "texts and a label: name them text and label, or say which they are",
+            "text",
+            "first",
+            "second",
+            "label",
         )
     chosen = ", ".join(f"{role} {names[place]!r}" for role, place in sorted(roles.items()))
     row = "; the first line is read as a row" if names == unnamed(len(names)) else ""

@@ -1,9 +1,13 @@
 """Choosing labelled texts on a page: the bundled examples, a path or an upload, and which columns to read."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import streamlit as st
 
 from whitelab import datasets
-from whitelab.datasets import DEMO, ColumnNames, LabelledTexts, Upload
+from whitelab.datasets import DEMO, ColumnNames, DataError, LabelledTexts, Upload
+from whitelab.datasets.labelled import UnclearRoles
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.kept import kept
 from whitelab.ui.results.study import remembered
@@ -57,7 +61,7 @@ def _chosen() -> LabelledTexts | None:
             help=HELP,
         )
     data = data or DEMO
-    with malformed.said(data, malformed.LABELLED):
+    with malformed.said(data, malformed.LABELLED), _called_as_the_boxes():
         if data == UPLOADED:
             return _uploaded()
         tasks = {task.name: task for task in datasets.discover_labelled(data)}
@@ -74,6 +78,16 @@ def _chosen() -> LabelledTexts | None:
         stamp = file_stamp(tasks[name].files)
         return read(data, name, columns, positive, keep, stamp)
     return None
+
+
+@contextmanager
+def _called_as_the_boxes() -> Iterator[None]:
+    """Ask for what a table does not say by the names of the boxes under `Columns`."""
+    try:
+        yield
+    except UnclearRoles as error:
+        boxes = ", ".join(FIELDS[role] for role in error.roles)
+        raise DataError(f"{error.problem}, under Columns: {boxes}") from None
 
 
 def code(data: LabelledTexts) -> str:
