@@ -38,7 +38,7 @@ def section(chosen: Workspace, opened: Opened, now: Score) -> None:
     score = scored(opened.space, now.setting.with_(fit="task") if crossed else now.setting)
     parcel = Parcel(chosen, opened.space, score.setting)
     if _introduced(parcel, ": cross-fitting has two maps, and an export holds one" * crossed):
-        _say_if_worse(opened.space, score)
+        _say_if_worse(opened.space, score, parcel.fitted_on)
         _draw(parcel)
 
 
@@ -82,14 +82,14 @@ def _introduced(parcel: Parcel, why: str = "") -> bool:
     return fitted.rank > 0
 
 
-def _say_if_worse(space: LayerEmbeddings, score: Score) -> None:
+def _say_if_worse(space: LayerEmbeddings, score: Score, fitted_on: str) -> None:
     """Say that the last layer scores higher raw: what is shipped stands against that, not against its own layer."""
     last = (space.n_layers - 1,)
     untouched = number_of(space, score.setting.raw.with_(layers=last))
     if None not in (score.spearman, untouched.spearman) and untouched.spearman - score.spearman > 1:
         st.info(
             f"The raw vectors of {layers_in_words(last)}, the last, score {untouched.spearman:.2f} on these pairs, and "
-            f"this map {score.spearman:.2f}. Advise looks for what serves best.",
+            f"this map, fitted on {plain(fitted_on)}, {score.spearman:.2f}. Advise looks for what serves best.",
             icon=":material/info:",
         )
 
