@@ -27,6 +27,17 @@ def test_the_document_is_the_librarys_advice_from_pairs_and_from_searches(docume
     assert (record["unit"], record["count"]) == ("queries", 5)
 
 
+def test_each_line_of_the_table_has_the_test_that_the_answer_rests_on(document, run, options):
+    rows = document("advise", *options)["options"]
+    status, out, _ = run("advise", *options)
+    table = out[out.index("bytes a vector; setting") :].splitlines()[1 : len(rows) + 1]
+    assert status == 0
+    for row, line in zip(rows, table, strict=True):
+        first = row is rows[0]
+        assert line.endswith(row["setting"]) or row["code"] != "float32"
+        assert (")  " + ("    -" if first else f"{row['p_holm']:.3f}") + "  ") in line
+
+
 def test_labels_and_bare_sentences_are_data_too(document, model, place, tmp_path):
     for purpose, metric in (("classify", "Accuracy x 100"), ("cluster", "V-measure x 100")):
         record = document("advise", *model, "--data", place / "labels.tsv", "--for", purpose)

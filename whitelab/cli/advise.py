@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import math
 
 from whitelab.cli.options import (
     aggregate_option,
@@ -17,7 +18,7 @@ from whitelab.cli.options import (
 from whitelab.cli.spaces import check_no_prompts, given_parts, load_model, open_store
 from whitelab.cli.writing import left_out, note, progress
 
-_HEAD = "{}, 95 % interval; difference from the first row, 95 % interval; bytes a vector; setting"
+_HEAD = "{}, 95 % interval; difference from the first row, 95 % interval, p corrected; bytes a vector; setting"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -80,10 +81,11 @@ def run(args):
 
 def _line(option) -> str:
     found = option.difference
+    p = "-" if math.isnan(option.p_holm) else f"{option.p_holm:.3f}"  # the first row is not tested against itself
     stored = "" if str(option.code) == "float32" else f", {option.code.label}"
     return (
         f"{option.score:6.2f} ({option.low:6.2f} to {option.high:6.2f})  {found.estimate:+6.2f} ({found.low:+.2f} to "
-        f"{found.high:+.2f})  {option.size:5} bytes  {option.setting}{stored}"
+        f"{found.high:+.2f})  {p:>5}  {option.size:5} bytes  {option.setting}{stored}"
     )
 
 
