@@ -52,7 +52,8 @@ TERMS = """
 
 FITTED = (
     "d is how many numbers a vector has, rank how many directions the map keeps. Held-out isotropy (0 to 1) says how "
-    "round it makes sentences that it was not fitted on."
+    "round it makes sentences that it was not fitted on; it is undefined for a map of an embedded corpus, whose "
+    "sentences this task may hold too."
 )
 
 
