@@ -47,7 +47,8 @@ def test_whatever_fits_a_map_says_where_so_few_texts_are_no_ground_for_it(run, m
     search = (*model, "--search", "--data", place / "search", "--fit", "queries")
     (tmp_path / "few.txt").write_text("a man\na dog\nwater\nthe cat\n")
     folder, setting = tmp_path / "few", "L1:pca" if k is None else f"L1:pca@{k}"
-    assert run("corpus", "embed", "--text", tmp_path / "few.txt", "--out", folder, *model[:2])[0] == 0
+    status, out, _ = run("corpus", "embed", "--text", tmp_path / "few.txt", "--out", folder, *model[:2])
+    assert (status, out.splitlines()[0]) == (0, "4 texts in 1 chunk, 4 different ones encoded now")
     for command in (
         ("score", *pairs, "--whitening", "pca", *kept),
         ("whiten", *pairs, *kept, "--export", "npz", "--out", tmp_path / "map.npz"),

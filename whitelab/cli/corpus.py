@@ -4,6 +4,7 @@ import argparse
 import contextlib
 from pathlib import Path
 
+from whitelab.base.wording import quantity
 from whitelab.cli.options import bin_option, device_option, dtype_option, json_option, layers_option, variant_options
 from whitelab.cli.spaces import say_if_changed
 from whitelab.cli.writing import note, progress
@@ -131,9 +132,11 @@ def _embed(args):
         progress=progress("encoding", "texts"),
         **{name: getattr(args, name) for name in same},
     )
-    lines = [f"{made.sentences} texts in {len(made.chunks)} chunks, {made.encoded} different ones encoded now"]
+    held = f"{quantity(made.sentences, 'text')} in {quantity(len(made.chunks), 'chunk')}"
+    lines = [f"{held}, {quantity(made.encoded, 'different one')} encoded now"]
     others = len({path.stem for path in Path(args.out).glob("*.parquet")} - set(made.chunks))
-    lines += [f"{others} chunks of another model, layer or text stay beside them, unlisted"] if others else []
+    beside = f"beside them, unlisted: {quantity(others, 'chunk')} of another model, layer or text"
+    lines += [beside] if others else []
     lines += [f"left out: {one}" for one in made.refused_lines]
     return made.as_dict(), [*lines, *(f"failed: {name}: {why}" for name, why in made.failed.items())]
 
@@ -146,7 +149,6 @@ _RUNNING = {
 
 
 def _status(args):
-    from whitelab.base.wording import quantity
     from whitelab.corpus.manifest import Manifest, status
     from whitelab.corpus.texts import CHANGED, changed_since
 
@@ -240,9 +242,8 @@ def _apply(args):
         fitted, record = _fitted(args)
     say_if_changed(args.folder)
     found = apply_map(args.folder, args.out, fitted, record, args.vectors, progress("mapping", "chunks"))
-    return found, [
-        f"{found['sentences']} vectors of {found['dim']} in {found['vectors']}, {found['written']} new chunks"
-    ]
+    vectors = f"{quantity(found['sentences'], 'vector')} of {found['dim']} in {found['vectors']}"
+    return found, [f"{vectors}, {quantity(found['written'], 'new chunk')}"]
 
 
 def _say_if_made_otherwise(record: dict, corpus) -> None:
