@@ -27,7 +27,16 @@ from benchmarks import fuzz_targets
 
 SECONDS = 20  # a case may take
 MEMORY_GIB = 6  # of addresses, for a process of cases
-CLEAN = ("DataError", "MalformedRows", "ModelError", "PickledWeights", "ArchiveError", "ValueError", "SystemExit")
+CLEAN = (
+    "DataError",
+    "MalformedRows",
+    "UnclearRoles",
+    "ModelError",
+    "PickledWeights",
+    "ArchiveError",
+    "ValueError",
+    "SystemExit",
+)
 
 
 @dataclass
