@@ -8,7 +8,8 @@ import streamlit as st
 # narrow window, as do a new run's choices, whose names are long. The live score stays in sight while the bar scrolls to
 # the knob that moves it.
 # What stands below headline numbers, a verdict and an explanation stays where it is when these have more to say: their
-# room for it is always there, and a k that is offered stands beside its explanation.
+# room for it is always there, the more so what they once took (`--room`, rooms.js), and a k that is offered stands
+# beside its explanation.
 # The line over a picture (ui/results/jobs.py) is higher only where its words would be cut.
 # What a layer put in or taken out would change stands under its pill (ui/live/ahead.js); its room is always there.
 # Captions, buttons, chosen names, code and what charts have in grey have WCAG AA's contrast. Colours are those of the
@@ -24,6 +25,8 @@ import streamlit as st
 # WCAG's contrast of what is no text.
 # On paper there is no bar, and code breaks its lines.
 STYLE = """<style>
+@property --room { syntax: "*"; inherits: false; initial-value: 0px; }
+[class*=st-key-said-], .st-key-explanation, [data-testid=stMetric] { min-height: var(--room); }
 [data-testid=stTopNavLink] { padding-inline: 0.3rem; }
 [data-testid=stTopNav]:has([inert] [aria-current=page]) [data-testid=stTopNavSection] {
     background-color: rgba(146, 164, 200, 0.25);
@@ -55,9 +58,9 @@ STYLE = """<style>
 [data-testid=stMetricDelta], [data-testid=stMetricDeltaDescription] { height: auto; max-width: 100%; }
 [data-testid=stMetricDelta] { border-radius: 0.75rem; }
 @media (min-width: 1101px) {
-    [data-testid=stMetric] { min-height: 10rem; }
-    .st-key-said-verdict { min-height: 4.8rem; }
-    .st-key-said-ranked { min-height: 3.2rem; }
+    [data-testid=stMetric] { min-height: max(10rem, var(--room)); }
+    .st-key-said-verdict { min-height: max(4.8rem, var(--room)); }
+    .st-key-said-ranked { min-height: max(3.2rem, var(--room)); }
     .st-key-explanation { flex-wrap: nowrap; }
     .st-key-explanation [data-testid=stAlertContainer] { min-height: 6.5rem; }
 }
@@ -73,9 +76,9 @@ STYLE = """<style>
     [data-testid=stColumn]:has(
         > [data-testid=stVerticalBlock] > [data-testid=stElementContainer] > [data-testid=stMetric]
     ) { min-width: calc(50% - 1rem); }
-    .st-key-explanation { min-height: 13rem; }
-    .st-key-said-verdict { min-height: 6.4rem; }
-    .st-key-said-ranked { min-height: 4.8rem; }
+    .st-key-explanation { min-height: max(13rem, var(--room)); }
+    .st-key-said-verdict { min-height: max(6.4rem, var(--room)); }
+    .st-key-said-ranked { min-height: max(4.8rem, var(--room)); }
 }
 @media (max-width: 1400px) {
     [data-testid=stTopNav] { padding-right: 0; }
@@ -84,13 +87,13 @@ STYLE = """<style>
     [data-testid=stStatusWidget] button { display: none; }
 }
 @media (max-width: 768px) {
-    .st-key-explanation { min-height: 10rem; }
+    .st-key-explanation { min-height: max(10rem, var(--room)); }
 }
 @media (max-width: 640px) {
-    [data-testid=stMetric] { min-height: 10rem; }
-    .st-key-explanation { min-height: 17.5rem; }
-    .st-key-said-verdict { min-height: 9.6rem; }
-    .st-key-said-ranked { min-height: 6.4rem; }
+    [data-testid=stMetric] { min-height: max(10rem, var(--room)); }
+    .st-key-explanation { min-height: max(17.5rem, var(--room)); }
+    .st-key-said-verdict { min-height: max(9.6rem, var(--room)); }
+    .st-key-said-ranked { min-height: max(6.4rem, var(--room)); }
 }
 @media (min-width: 641px) and (max-width: 1400px) {
     .st-key-new-run [data-testid=stColumn]:has(

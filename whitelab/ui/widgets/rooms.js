@@ -11,14 +11,14 @@ if (!window.whitelabRooms) {
     const said = document.querySelectorAll(SAID), here = `${location.pathname} ${innerWidth}`
     if (here !== place) {
       rooms.clear()
-      for (const one of said) one.style.minHeight = ""
+      for (const one of said) one.style.removeProperty("--room")
     }
     place = here
     let numbers = 0
     for (const one of said) {
       const key = one.className.match(/st-key-[\w-]+/)?.[0] ?? numbers++
       rooms.set(key, Math.max(rooms.get(key) ?? 0, one.getBoundingClientRect().height))
-      one.style.minHeight = `${rooms.get(key)}px`
+      one.style.setProperty("--room", `${rooms.get(key)}px`)
     }
   }
   const soon = () => due || (due = requestAnimationFrame(keep))
