@@ -16,7 +16,15 @@ from corpora import embed, small_text, vectors
 
 from whitelab.corpus import chunks
 from whitelab.corpus.applying import apply_map
-from whitelab.corpus.chunks import TEXTS, merged_moments, read_moments, read_texts_of, read_vectors
+from whitelab.corpus.chunks import (
+    TEXTS,
+    merged_moments,
+    read_moments,
+    read_texts_of,
+    read_vectors,
+    vectors_in,
+    write_vectors,
+)
 from whitelab.corpus.embedding import embed_corpus
 from whitelab.corpus.fitting import fit_corpus
 from whitelab.corpus.indexing import build_index
@@ -54,6 +62,16 @@ def test_moments_that_would_be_larger_than_vectors_are_taken_of_these_with_the_s
     assert not list((tmp_path / "alone").glob("*.npz"))
     one, two = (merged_moments(tmp_path / name, alone.chunks) for name in ("beside", "alone"))
     assert all(torch.equal(getattr(one, field), getattr(two, field)) for field in FIELDS)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16, np.int8, np.uint8])
+def test_stored_numbers_take_the_bytes_of_their_kind(kind, tmp_path):
+    values = np.random.default_rng(3).integers(0, 128, (4096, 64)).astype(kind)
+    write_vectors(tmp_path / "a.parquet", pa.chunked_array([["a"] * len(values)]), values, {})
+    groups = pq.read_metadata(tmp_path / "a.parquet").to_dict()["row_groups"]
+    size = sum(group["columns"][1]["total_compressed_size"] for group in groups)
+    assert size / values.nbytes == pytest.approx(1, abs=0.15)
+    assert (vectors_in(read_vectors(tmp_path, "a")["vector"]) == values).all()
 
 
 def test_moments_whose_file_is_damaged_are_taken_of_the_vectors_with_the_same_bits(tmp_path, model, text):

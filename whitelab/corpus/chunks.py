@@ -203,8 +203,11 @@ def vectors_in(column: pa.ChunkedArray) -> np.ndarray:
 def _write_table(path: Path, columns: dict[str, pa.Array | pa.ChunkedArray], record: dict[str, str]) -> None:
     data = io.BytesIO()
     table = pa.table(columns).replace_schema_metadata(record)
-    packed = "none" if "vector" in columns else "zstd"  # floats hardly shrink, and would cost as much as whitening
-    how = {"compression": packed, "use_dictionary": False, "write_page_checksum": True}
+    floats = "vector" in columns and columns["vector"].type.value_type.bit_width > 8
+    packed = "none" if floats else "zstd"  # floats hardly shrink, and would cost as much as whitening
+    # Parquet has no number of one byte and spends four on each, but a place in a dictionary of 256 takes one.
+    places = [] if floats else ["vector.list.element"]
+    how = {"compression": packed, "use_dictionary": places, "write_page_checksum": True}
     pq.write_table(table, data, row_group_size=1024, **how)
     write_aside(path, data.getvalue())
 
