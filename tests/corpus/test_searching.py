@@ -140,7 +140,9 @@ def test_a_sentence_finds_itself_first_in_shards_and_in_either_index(corpus, tmp
     assert (listed["lists"], listed["bytes"], listed["sentences"]) == (4, 8, len(SENTENCES) + 20)
     asked = [SENTENCES[30], SENTENCES[77]]
     for name in ("applied", "flat", "lists"):
-        hits = search_corpus(tmp_path / name, asked, TOP)
+        said = []
+        hits = search_corpus(tmp_path / name, asked, TOP, note=said.append)
+        assert ("cosines are estimated" in "".join(said)) == (name == "lists")
         assert [line[0].text for line in hits] == asked
         assert [line[0].id for line in hits] == ["text.txt:31", "text.txt:78"]
         assert all(len(line) == TOP for line in hits)
@@ -166,9 +168,11 @@ def test_what_cannot_be_searched_or_applied_is_one_line(corpus, tmp_path):
         ({"lists": 0}, "lists=0 must lie between 1 and "),
         ({"lists": 10_000}, "lists=10000 must lie between 1 and the number of vectors="),
         ({"code_bytes": 0}, "bytes=0 must be a whole number of at least 1"),
+        ({"kind": "flat", "code_bytes": 2}, "bytes=2 is of kind='ivfpq', got kind='flat'"),
+        ({"kind": "flat", "probes": 4}, "probes=4 is of kind='ivfpq', got kind='flat'"),
     ):
         with pytest.raises(ValueError, match=line):
-            build_index(tmp_path, tmp_path / "x", "ivfpq", **asked)
+            build_index(tmp_path, tmp_path / "x", **{"kind": "ivfpq"} | asked)
     with pytest.raises(ValueError, match="query must hold text"):
         search_corpus(tmp_path, [" "])
     said = tmp_path / "manifest.json"

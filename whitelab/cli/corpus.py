@@ -92,7 +92,7 @@ def _index_options(step) -> None:
         "--lists", type=int, help="of ivfpq (default: four times the root of the rows, at most one for 40)"
     )
     step.add_argument("--bytes", type=int, help="of ivfpq, a vector (default: an eighth of its dimensions)")
-    step.add_argument("--probes", type=int, default=16, help="lists that a search of ivfpq looks through (default: 16)")
+    step.add_argument("--probes", type=int, help="lists that a search of ivfpq looks through (default: 16)")
 
 
 def _search_options(step) -> None:

@@ -19,6 +19,7 @@ from whitelab.datasets.layouts import existing_path
 from whitelab.store.aside import folder_aside, write_aside
 
 KINDS = ("flat", "ivfpq")
+_PROBES = 16  # lists that a search looks through
 _TRAINED = 64  # rows a list, at most, for the centroids
 _LEAST = 256  # rows, as many as a byte of a code has values, of which each is a centroid
 _ASKED, _TOP = 200, 10  # rows of the corpus that ask for their neighbours when an index is measured
@@ -31,18 +32,21 @@ def build_index(
     kind: str = "flat",
     lists: int | None = None,
     code_bytes: int | None = None,
-    probes: int = 16,
+    probes: int | None = None,
 ) -> dict:
     """Write `out`/index.faiss of an applied folder, its map and ids; the record tells its recall beside exact search.
 
     `flat` keeps float32 vectors. `ivfpq` has `lists` (None: four times the root of the rows, at most one for 40 rows),
-    codes of `code_bytes` (None: an eighth of the dimensions) and looks through `probes` lists. Recall at 10 is that of
-    200 rows spread over the corpus, each without itself. Raises DataError for a folder that was not applied, ValueError
-    for a code that does not divide the dimensions and for more lists than vectors, and one line where faiss is not
-    installed.
+    codes of `code_bytes` (None: an eighth of the dimensions), and looks through `probes` lists (None: 16). Recall at 10
+    is that of 200 rows spread over the corpus, each without itself. Raises DataError for a folder that was not applied,
+    ValueError for a code that does not divide the dimensions, for more lists than vectors and for any of the three with
+    `flat`, and one line where faiss is not installed.
     """
     check_choice(kind, "kind", KINDS)
-    check_int(probes, "probes", 1)
+    codes = {"lists": lists, "bytes": code_bytes, "probes": probes}
+    if kind == "flat" and (given := [name for name, value in codes.items() if value is not None]):
+        raise ValueError(f"{given[0]}={codes[given[0]]} is of kind='ivfpq', got kind='flat'")
+    probes = check_int(_PROBES if probes is None else probes, "probes", 1)
     need("faiss")
     import faiss
 

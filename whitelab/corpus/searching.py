@@ -59,6 +59,8 @@ def search_corpus(
         note(cut_note(report.truncated, "sentence", manifest["max_length"]))
     if "index" in manifest:
         scores, rows = search_index(folder, manifest, asked, top)
+        if manifest["index"]["kind"] != "flat":
+            note("cosines are estimated from the index's codes: that of a near text can exceed 1")
     else:
         scores, rows = nearest(folder, manifest, asked, top, workers)
     known = named(folder, manifest, np.unique(rows[rows >= 0]))
