@@ -223,7 +223,8 @@ def advise_texts(
     values = 100 * torch.from_numpy(np.stack([one.hits for one in found])).double()
     tried = [Tried.whole(setting, _kept(setting, one.rank, space.dim)) for setting, one in _both(settings, found)]
     protocol = {"task": data.task, "model": model, "classifier": how.on(data), "fit": how.fit} | _VARIED
-    line = f"{_AS_IT_COMES}{found[0].protocol} · {data.source}"
+    pooled = " · here of all rows together, not fold by fold" * (found[0].folds > 1)
+    line = f"{_AS_IT_COMES}{found[0].protocol}{pooled} · {data.source}"
     return answer(_means(values, tried, ("Accuracy x 100", "texts"), (protocol, line), weighing), purpose)
 
 
