@@ -272,6 +272,18 @@ def test_texts_that_are_there_again_are_told(header, tmp_path):
     assert "another's" not in known
 
 
+def test_classes_that_only_a_computer_tells_apart_are_told(tmp_path):
+    def notes(*labels):
+        rows = [(f"text {i}", labels[i % len(labels)]) for i in range(12)]
+        return load_labelled(write(tmp_path / "rows.tsv", table(rows, ("text", "label")))).notes
+
+    assert notes("resume", "résumé", "num") == ()
+    (said,) = notes("café", "cafe\u0301", "Num", "num", "other")
+    assert "'cafe\u0301', 'café'" in said
+    assert "'Num', 'num'" in said
+    assert "other" not in said
+
+
 def test_repeats_are_counted_in_the_rows_that_are_scored(tmp_path):
     def notes(*parts):
         rows = [(f"{split} {i % kinds}", "ab"[i % 2], split) for split, size, kinds in parts for i in range(size)]

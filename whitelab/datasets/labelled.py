@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -223,7 +224,16 @@ def _assemble(
         source=", ".join(path.name for path in info.files),
         problems=tuple(sorted(problems, key=lambda one: (one.file, one.line))),
     )
-    return replace(data, notes=(*notes, *_repeat_notes(data)))
+    return replace(data, notes=(*notes, *_alike(classes), *_repeat_notes(data)))
+
+
+def _alike(classes: Iterable[str]) -> list[str]:
+    """What a reader of a confusion should know of classes that only a computer tells apart."""
+    alike = {}
+    for name in classes:
+        alike.setdefault(unicodedata.normalize("NFKC", name).casefold(), []).append(name)
+    found = [", ".join(map(repr, names)) for names in alike.values() if len(names) > 1]
+    return [f"classes that differ only in case or in how a character is coded: {'; '.join(found)}"] if found else []
 
 
 def _repeat_notes(data: LabelledTexts) -> list[str]:
