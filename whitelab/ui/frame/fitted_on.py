@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from whitelab.base.wording import capitalised, plain, quantity
+from whitelab.datasets.layouts import BUNDLED_SETS
 from whitelab.scoring.setting import OWN_SENTENCES
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import WORKSPACE, Workspace
@@ -42,4 +43,5 @@ def fitted_on(
         )
     if own and chosen.setting.fit not in OWN_SENTENCES:
         st.caption("The other text that the bar's map is fitted on is not used here.")
-    return sentences if own else fit, own
+    scope = opened.pairs.task if opened.pairs.task in BUNDLED_SETS else sentences  # where that is a scope by itself
+    return scope if own else fit, own

@@ -1,0 +1,26 @@
+"""What a map is fitted on beside other texts than the bar's pairs, as a setting takes it."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+
+def _page(task):
+    from types import SimpleNamespace
+
+    import streamlit as st
+
+    from whitelab import Setting
+    from whitelab.ui.frame.fitted_on import fitted_on
+
+    opened = SimpleNamespace(space=SimpleNamespace(dim=8), pairs=SimpleNamespace(task=task))
+    chosen = SimpleNamespace(setting=Setting.parse("mean/L1:pca"))
+    st.session_state["found"] = fitted_on("of", {"corpus": "The corpus"}, 10, chosen, opened, "texts")
+
+
+@pytest.mark.parametrize(("task", "scope"), [("demo", "demo"), ("mine", "the sentences of mine")])
+def test_a_task_that_is_a_scope_by_itself_is_called_so(task, scope):
+    at = AppTest.from_function(_page, args=(task,)).run()
+    assert not at.exception
+    assert at.session_state["found"] == (scope, True)
+    (box,) = at.selectbox
+    assert box.options[-1] == f"The sentences of {task}"
