@@ -150,7 +150,7 @@ def test_a_map_of_vectors_made_otherwise_than_the_corpus_is_said(run, model, pla
 def test_a_fit_text_that_is_not_there_is_refused_before_encoding(run, options, model, place):
     status, out, err = run("score", *options, "--whitening", "pca", "--fit", "nowhere.txt")
     assert (status, out) == (2, "")
-    scopes = "task, splits, cross, tokens, corpus:FOLDER, demo, demo-hard"
+    scopes = "task, splits, cross, tokens, vectors, corpus:FOLDER, demo, demo-hard"
     assert f"--fit nowhere.txt must be {scopes} or the path of other text" in err
     assert err.strip().endswith("nowhere.txt: no such file or folder")
     judged = ("--data", place / "search", "--fit", "nowhere.txt")

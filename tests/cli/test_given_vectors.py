@@ -46,7 +46,7 @@ def test_vectors_that_embed_has_written_give_what_the_model_gives(document, opti
     assert protocol["max_length"] is None
 
 
-def test_vectors_are_advised_on_as_those_of_their_model(document, run, options, embedded, few_candidates):
+def test_vectors_are_advised_on_as_those_of_their_model(document, run, options, embedded, few_candidates, tmp_path):
     for purpose in ("rank", "store"):
         own = document("advise", *options, "--for", purpose, "--layers", "1")
         given = document("advise", "--vectors", embedded, "--for", purpose, "--layers", "1")
@@ -54,6 +54,9 @@ def test_vectors_are_advised_on_as_those_of_their_model(document, run, options, 
         for one, other in zip(given["options"], own["options"], strict=True):
             assert (one["setting"], one["bytes"]) == (other["setting"].replace("mean/", "given/"), other["bytes"])
             assert one["score"] == pytest.approx(other["score"], abs=1e-4)
+    np.save(tmp_path / "alone.npy", np.load(embedded)["values"])
+    alone = document("advise", "--vectors", tmp_path / "alone.npy", "--layers", "1")
+    assert (alone["decided"], "isotropy" in alone["sentences"][1]) == (False, True)
     for words, message in (
         (("--vectors", embedded, "--for", "cluster"), "--for cluster cannot be told from pairs"),
         (("--vectors", embedded, "--fit", "splits"), "--fit splits needs a model"),
@@ -73,6 +76,15 @@ def test_a_map_of_vectors_is_exported_as_that_of_their_model(document, run, opti
     np.testing.assert_allclose(given.mean, own.mean, atol=1e-6)
     np.testing.assert_allclose(given.matrix.abs(), own.matrix.abs(), rtol=1e-4, atol=1e-4)
     assert (protocol["pooling"], told["pooling"]) == ("mean", "given")
+    every = np.load(embedded)["values"]
+    np.save(tmp_path / "alone.npy", every)
+    alone = document(*made, tmp_path / "alone.npz", "--vectors", tmp_path / "alone.npy")
+    fitted, _ = from_npz(tmp_path / "alone.npz")
+    x = every[[1, 3]].astype(np.float64).mean(0)
+    z = (x - fitted.mean.numpy()) @ fitted.matrix.numpy()
+    np.testing.assert_allclose(np.cov(z.T), np.eye(5), atol=1e-8)
+    assert (alone["fitted"], alone["setting"]) == (len(x), "given/L1+L3:pca@5 fit=vectors")
+    assert np.load(tmp_path / "alone.npz")["percentile"].max() == 100
     for form in ("onnx", "sentence-transformers"):
         status, out, err = run("whiten", "--vectors", embedded, "--export", form, "--out", tmp_path / form)
         assert (status, out) == (2, "")

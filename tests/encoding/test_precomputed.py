@@ -19,8 +19,8 @@ from whitelab.base import upload_limits
 from whitelab.datasets import DataError, SentencePairs, Upload
 from whitelab.datasets.arrays import read_arrays
 from whitelab.encoding.embeddings import Origin, with_pairs
-from whitelab.encoding.precomputed import npz_bytes, read_vectors
-from whitelab.scoring.fit_scopes import folds
+from whitelab.encoding.precomputed import npz_bytes, read_unpaired, read_vectors
+from whitelab.scoring.fit_scopes import fit_scope, folds
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Protocol, Setting
 
@@ -276,13 +276,32 @@ def test_arrays_in_fortran_order_are_read_as_they_are_meant(task):
     assert torch.equal(read_vectors([npz(one)]).space.values, task[1].values)
 
 
-def test_rows_in_no_pair_are_left_out_and_told(task):
+def test_rows_in_no_pair_are_not_scored_and_told_and_maps_can_be_fitted_on_them(task):
     one = indexed(task)
-    more = np.concatenate([one["values"], np.ones((L, 5, D), np.float32)], axis=1)
-    found = read_vectors([npz(one | {"values": more})])
+    rest = np.random.default_rng(5).standard_normal((L, 5, D)).astype(np.float32)
+    more = np.concatenate([one["values"], rest], axis=1)
+    found, without = (read_vectors([npz(one | {"values": values})]) for values in (more, one["values"]))
     assert found.space.n_sentences == N
-    assert f"5 of {N + 5} vectors are in no pair and are left out" in found.pairs.notes
+    assert f"5 of {N + 5} vectors are in no pair and are not scored: fit=vectors fits maps on all" in found.pairs.notes
     assert scores(found.space) == scores(task[1])
+    assert found.fingerprint != without.fingerprint
+    every = more[1].astype(np.float64)
+    scope = fit_scope(found.space, Setting((1,), "zca", pooling="given", fit="vectors"))
+    z = scope.whiteners[0](torch.from_numpy(every)).numpy()
+    assert (scope.count, scope.folds[0].rows.n_sentences) == (N + 5, N + 5)
+    np.testing.assert_allclose(z.mean(0), 0, atol=1e-12)
+    np.testing.assert_allclose(np.cov(z.T), np.eye(D), atol=1e-8)
+
+
+def test_vectors_alone_are_a_space_that_fits_maps_and_scores_nothing(task):
+    values = indexed(task)["values"]
+    space, notes = read_unpaired([npz({"values": values, "emb3": values})])
+    assert "arrays whose names are not known are left out: emb3" in notes[0]
+    assert (space.n_pairs, space.n_sentences, space.origin.pooling) == (0, N, "given")
+    assert torch.equal(space.texts["vectors"].values, torch.from_numpy(values))
+    assert read_unpaired([npz(indexed(task))]) is None
+    with pytest.raises(DataError, match="of vectors alone `whiten --vectors` makes a map"):
+        read_vectors([npz({"values": values})])
 
 
 def test_one_sentence_with_two_vectors_stays_two_and_is_told(task):

@@ -295,6 +295,21 @@ def test_vectors_stand_for_a_model_on_every_page_and_are_fitted_on_their_own_onl
         assert said(at, "vectors come without a model") is (page in ("compare", "probe", "retrieval"))
 
 
+def test_maps_can_be_fitted_on_all_vectors_that_were_brought(small, own, tmp_path):
+    arrays = dict(np.load(io.BytesIO(npz_bytes(*own))))
+    rest = np.random.default_rng(2).standard_normal((*arrays["values"].shape[:1], 30, arrays["values"].shape[2]))
+    arrays["values"] = np.concatenate([arrays["values"], rest.astype(np.float32)], axis=1)
+    del arrays["sentences"]
+    np.savez(tmp_path / "more.npz", **arrays)
+    at = until(start("data", **small, whitening="Centred"))
+    press(upload(at, (tmp_path / "more.npz").read_bytes(), "more.npz", "vectors-files"), "use-vectors")
+    choose(at, fit="vectors")
+    space = whitelab.read_vectors(tmp_path / "more.npz").space
+    assert live(at) == scored(space, "given/L1:center fit=vectors")
+    assert "fitted on all 110 vectors" in protocol(until(go_to(at, "whitening")))
+    assert not at.exception
+
+
 def test_arrays_of_one_layer_in_files_of_their_own_are_a_space(at, own):
     pairs, space = own
     files = []

@@ -372,7 +372,7 @@ def test_layers_and_k_out_of_range_are_refused(space):
         ({"pooling": "max"}, "pooling='max' must be one of mean, cls"),
         ({"layers": ()}, r"layers=\[\] must name at least one layer"),
         ({"layers": (1, 1)}, r"layers=\[1, 1\] must name at least one layer, and none twice"),
-        ({"fit": ""}, "fit='' must be one of task, splits, cross, tokens or name other text"),
+        ({"fit": ""}, "fit='' must be one of task, splits, cross, tokens, vectors or name other text"),
     ],
 )
 def test_a_setting_that_does_not_exist_is_refused(changes, message):

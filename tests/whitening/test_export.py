@@ -159,6 +159,9 @@ def test_the_map_of_the_estimator_is_exported_like_any_other(tmp_path):
     found = WhiteningTransformer("zca").fit(rows().numpy())
     to_npz(tmp_path / "map.npz", found.whitener_, PROTOCOL)
     assert_close(from_npz(tmp_path / "map.npz")[0](rows()).numpy(), found.transform(rows().numpy()))
+    for write in (to_npz, to_faiss, to_safetensors):
+        with pytest.raises(TypeError, match="whitener must be Map, .* WhiteningTransformer has as whitener_, got Whit"):
+            write(tmp_path / "estimator", found, PROTOCOL)
 
 
 @pytest.mark.parametrize("content", ["missing", "empty", "text", "damaged", "array", "other"])

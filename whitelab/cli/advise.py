@@ -15,7 +15,7 @@ from whitelab.cli.options import (
     tokens_of_either,
     vectors_options,
 )
-from whitelab.cli.spaces import check_no_prompts, given_parts, load_model, open_store
+from whitelab.cli.spaces import check_no_prompts, checked, given_parts, load_model, open_store, open_unpaired
 from whitelab.cli.writing import left_out, note, progress
 
 _HEAD = "{}, 95 % interval; difference from the first row, 95 % interval, p corrected; bytes a vector; setting"
@@ -48,8 +48,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     layers_option(parser)
     parser.add_argument(
         "--fit",
-        metavar="cross|demo|PATH|corpus:FOLDER",
-        help="of pairs: to fit maps on other text than their halves, or on what `corpus embed` made (default: cross)",
+        metavar="cross|vectors|demo|PATH|corpus:FOLDER",
+        help="of pairs: to fit maps on other text than their halves, on all vectors given (--vectors), or on what "
+        "`corpus embed` made (default: cross)",
     )
     aggregate_option(parser)
 
@@ -96,7 +97,8 @@ def _kind(args) -> str:
 
     data = args.data
     if args.vectors or args.gold:
-        return "pairs"
+        args.unpaired = open_unpaired(args)
+        return "pairs" if args.unpaired is None else "sentences"
     if args.purpose in SERVED["texts"]:
         return "texts"
     if data == DEMO:
@@ -126,7 +128,7 @@ def _measuring():
 
 def _pairs(args):
     from whitelab.advice import advise_pairs
-    from whitelab.cli.spaces import checked, open_space
+    from whitelab.cli.spaces import open_space
     from whitelab.datasets import DataError
     from whitelab.datasets.columns import UnclearColumns
     from whitelab.scoring.setting import OWN_SENTENCES
@@ -175,9 +177,13 @@ def _sentences(args):
     from whitelab.advice import advise_sentences
     from whitelab.datasets import load_text
     from whitelab.encoding.embed import embed
-    from whitelab.encoding.embeddings import LayerRows
+    from whitelab.encoding.embeddings import EVERY, LayerRows
 
-    sentences, chosen = list(dict.fromkeys(load_text(args.data))), _setting(args)
+    chosen = _setting(args)
+    if args.vectors:
+        chosen = checked(args, chosen)
+        return advise_sentences(args.unpaired.texts[EVERY], chosen, args.purpose)
+    sentences = list(dict.fromkeys(load_text(args.data)))
     encoder = load_model(args, chosen)
     values, report = embed(encoder, sentences, chosen.pooling, store=open_store(args), progress=progress())
     note(*report.notes)

@@ -34,7 +34,7 @@ def vectors_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="score vectors made elsewhere instead of a model's: .npy, .npz, .safetensors or Parquet with arrays "
         "first, second [p, d] and gold [p], or values [n, d] with row numbers first and second [p]; of several "
-        "layers [l, p, d] or [l, n, d], layers first",
+        "layers [l, p, d] or [l, n, d], layers first; values alone, to fit a map on or to advise",
     )
     parser.add_argument("--gold", metavar="FILE", help="for --vectors: scores, and row numbers or sentences if need be")
 
@@ -129,13 +129,14 @@ def aggregate_option(parser: argparse.ArgumentParser) -> None:
 
 _SENTENCES = (
     "the task's sentences, all its splits, each half of the pairs for the other, its words by frequency (static: and "
-    "sif: models), 'demo' (bundled), a text file, file or folder of pairs"
+    "sif: models), all vectors given, in a pair or not (--vectors), 'demo' (bundled), a text file, file or folder of "
+    "pairs"
 )
 FIT = (
-    "task|splits|cross|tokens|demo|PATH|corpus:FOLDER",
+    "task|splits|cross|tokens|vectors|demo|PATH|corpus:FOLDER",
     f"{_SENTENCES}, or corpus:FOLDER, what `corpus embed` made (default: task)",
 )
-FIT_OF_ROWS = ("task|splits|cross|tokens|demo|PATH", f"{_SENTENCES} (default: task)")
+FIT_OF_ROWS = ("task|splits|cross|tokens|vectors|demo|PATH", f"{_SENTENCES} (default: task)")
 
 
 # The fullest setting that a command takes: one that goes through all layers, or all k, is told none.

@@ -34,13 +34,15 @@ def checked(args, setting, scopes=()):
     from whitelab.corpus.fitting import CORPUS
     from whitelab.encoding.pooling import GIVEN
     from whitelab.scoring.fit_text import check_text
-    from whitelab.scoring.setting import FIT_SCOPES
+    from whitelab.scoring.setting import EVERY, FIT_SCOPES
 
     if getattr(args, "vectors", None):
         _check_vectors(args, setting)
         return setting.with_(pooling=GIVEN)
     if getattr(args, "gold", None):
         raise ValueError(f"--gold {args.gold} needs --vectors; the scores of sentence pairs stand beside them")
+    if setting.fit == EVERY:
+        raise ValueError(f"fit={EVERY!r} needs --vectors, all of which it stands for")
     _check_tokens(args, setting)
     if setting.fit not in (*FIT_SCOPES, *scopes):
         check_text(setting.fit, args.data, getattr(args, "task", None), args.keep_going, scopes or FIT_SCOPES)
@@ -91,7 +93,7 @@ def _check_tokens(args, setting) -> None:
 def _check_vectors(args, setting) -> None:
     """Refuse options that only a model could answer to."""
     from whitelab.encoding.pooling import GIVEN
-    from whitelab.scoring.setting import OWN_SENTENCES, Setting
+    from whitelab.scoring.setting import EVERY, OWN_SENTENCES, Setting
 
     valued = ("data", "model", "dtype", "pooling", "split", "num_layers", "max_length", "device", "cache")
     options = [f"{args.spelled[name]} {getattr(args, name)}" for name in valued if name in args.given]
@@ -100,8 +102,8 @@ def _check_vectors(args, setting) -> None:
         raise ValueError(f"{options[0]} does not go with --vectors, which stand for the data and the model")
     if setting.pooling not in (Setting.pooling, GIVEN):
         raise ValueError(f"pooling={setting.pooling!r} does not go with --vectors, which are pooled")
-    if setting.fit not in OWN_SENTENCES:
-        either = " or ".join(OWN_SENTENCES)
+    if setting.fit not in (*OWN_SENTENCES, EVERY):
+        either = " or ".join((*OWN_SENTENCES, EVERY))
         raise ValueError(f"fit={setting.fit!r} needs a model to embed that text; with --vectors use {either}")
 
 
@@ -135,7 +137,7 @@ def open_space(args, setting, beside=(), check=None, intervals=False):
         if intervals:
             say_if_few(vectors.pairs.n_pairs, "pairs")
         _say_if_reversed(vectors.space, setting)
-        _say_if_starved(vectors.space, setting)
+        say_if_starved(vectors.space, setting)
         return vectors.space, vectors.pairs, vectors, None
     pairs = read_pairs(args, args.task)
     if check:
@@ -146,7 +148,7 @@ def open_space(args, setting, beside=(), check=None, intervals=False):
     space, report = embed_task(args, encoder, pairs, setting)
     space = with_fit_text(args, encoder, space, setting)
     _say_if_reversed(space, setting)
-    _say_if_starved(space, setting)
+    say_if_starved(space, setting)
     return space, pairs, encoder, report
 
 
@@ -166,7 +168,7 @@ def _say_if_reversed(space, setting) -> None:
         note(said)
 
 
-def _say_if_starved(space, setting) -> None:
+def say_if_starved(space, setting) -> None:
     """Say that a map sets the texts it is fitted on equally far apart, where they are so few."""
     from whitelab.scoring.fit_scopes import fit_scope
     from whitelab.whitening import too_few
@@ -182,6 +184,17 @@ def read_given(args):
     vectors = read_vectors(args.vectors, args.gold, args.task)
     note(*vectors.pairs.notes)
     return vectors
+
+
+def open_unpaired(args):
+    """The space of `--vectors` that are alone, without pairs; None where there is more, or another source."""
+    from whitelab.encoding.precomputed import read_unpaired
+
+    found = None if args.gold or not args.vectors else read_unpaired(args.vectors)
+    if found is None:
+        return None
+    note(*found.notes)
+    return found.space
 
 
 def of_split(split: str | None, load):
@@ -308,7 +321,7 @@ def open_search(args, setting, beside=(), check=None, intervals=False):
     if not space.carries(setting):
         embedded = _embedder(args, encoder, setting)
         space = space.with_text(setting.fit, fit_rows(setting.fit, embedded, keep_going=args.keep_going))
-    _say_if_starved(space.space, setting.with_(fit="corpus") if setting.fit == "task" else setting)
+    say_if_starved(space.space, setting.with_(fit="corpus") if setting.fit == "task" else setting)
     return space, encoder
 
 

@@ -9,7 +9,7 @@ from whitelab.cli.options import (
     space_options,
     whitening_options,
 )
-from whitelab.cli.spaces import fit_ahead, open_search, open_space, setting_of_either
+from whitelab.cli.spaces import fit_ahead, open_search, open_space, open_unpaired, say_if_starved, setting_of_either
 from whitelab.cli.writing import note
 
 
@@ -33,9 +33,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args):
     """Fit a map and write it, alone or with its encoder, for another tool."""
     from whitelab.retrieval.calibration import calibrate_search
-    from whitelab.scoring.calibration import calibrate, tells_apart
+    from whitelab.scoring.calibration import calibrate, random_cosines, tells_apart
     from whitelab.scoring.fit_scopes import fit_scope
-    from whitelab.scoring.setting import Protocol
+    from whitelab.scoring.setting import EVERY, Protocol
     from whitelab.whitening.export import FORMATS, SEARCHED
 
     chosen, prompts = _setting(args), {}
@@ -44,6 +44,10 @@ def run(args):
         searched, encoder = open_search(args, setting)
         space, setting = searched.space, searched.on(setting)
         prompts = searched.data.prompts
+    elif (unpaired := open_unpaired(args)) is not None:
+        space, encoder = unpaired, None
+        chosen = setting = setting.with_(fit=EVERY, k=setting.k)
+        say_if_starved(space, setting)
     else:
         space, _, encoder, _ = open_space(args, setting)
     cost = fit_ahead(space, [setting], isotropy=False)
@@ -58,6 +62,8 @@ def run(args):
     if FORMATS[args.export].scaled and tells_apart(space, fitted):
         if args.search:
             scale = calibrate_search(searched, setting).arrays() | SEARCHED
+        elif not space.n_pairs:
+            scale = dict(zip(("cosine", "percentile"), random_cosines(space, fitted).table(), strict=True))
         else:
             scale = calibrate(space, setting).arrays()
     _write(args, encoder, fitted.setting, whitener, record, scale)

@@ -32,6 +32,7 @@ _MOMENTS_BYTES, _MOMENTS_KEPT = 2**28, 8
 _KEPT_LATELY, _LATELY_BYTES = 4, 2**28
 
 OWN_SENTENCES = ("task", "cross")  # fit scopes that need no other sentences than the task's
+EVERY = "vectors"  # of vectors that were made elsewhere: each once, whether it is in a pair or not
 TOKENS = "tokens"  # Zipfian whitening (Yokoi et al. 2024), of a static: or sif: model: its words
 
 _KEEPING = threading.Lock()  # while something is looked up or put there, never while it is made

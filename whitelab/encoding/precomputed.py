@@ -7,16 +7,18 @@ shape and type. The three ways to give a task:
     values [n, d] or [l, n, d], first [p], second [p], gold [p]     unique vectors, and each pair's two row numbers
     values, sentences [n], sentence1 [p], sentence2 [p], gold [p]   the same, each pair by its two sentences
 
-`subset [p]` is optional, and so are sentences in the first two, and `origin`, JSON text as `write_npz` has it.
+`subset [p]` is optional, and so are sentences in the first two, and `origin`, JSON text as `write_npz` has it. Maps can
+be fitted on all vectors (`fit=vectors`), also of `values` alone, which nothing scores.
 """
 
 import hashlib
 import io
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from io import BufferedIOBase
 from pathlib import Path
+from typing import NamedTuple
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
@@ -31,7 +33,7 @@ from whitelab.datasets.arrays import Named, read_arrays, text_arrays
 from whitelab.datasets.columns import SCORE_NAMES, SENTENCE_NAMES, SUBSET_NAMES, different, plain_name
 from whitelab.datasets.pairs import gold_notes, repeat_note
 from whitelab.datasets.tables import as_number
-from whitelab.encoding.embeddings import LayerEmbeddings, Origin, with_pairs
+from whitelab.encoding.embeddings import EVERY, LayerEmbeddings, LayerRows, Origin, with_pairs
 from whitelab.encoding.pooling import GIVEN
 
 # Names as `plain_name` gives them, without a word for vectors or indices: first_embeddings is first.
@@ -46,6 +48,7 @@ ROLES = {
     "subset_names": ("subsetnames",),
     "sentences": ("sentences", "sentence", "texts", "text"),
 }
+_UNPAIRED = {"values", "sentences"}
 ORIGIN = "origin"
 _SAID = 120  # characters of an origin that are said
 LARGEST = 1e70  # of a vector's entries: measures take the fourth power of sums of them
@@ -60,6 +63,7 @@ NEEDED = (
 class Vectors:
     """A task whose vectors were given. Rows of `space` are `pairs.sentences`, names such as `first 12` without text.
 
+    It carries all vectors, each once, as the text `vectors` to fit on.
     has_text: whether the sentences are known. notes: what was done to the arrays. It has a Protocol's `name`, with what
     the file says of the encoder, and `dtype` and `max_length` where an encoder would have them.
     """
@@ -88,7 +92,15 @@ class Vectors:
         digest = hashlib.sha256(self.pairs.fingerprint.encode())
         digest.update(str(list(self.space.values.shape)).encode())
         digest.update(self.space.values.numpy().tobytes())
+        digest.update(self.space.texts[EVERY].values.numpy().tobytes())
         return digest.hexdigest()
+
+
+class Unpaired(NamedTuple):
+    """A space without pairs, which carries its vectors as the text `vectors`; notes: as those of `Vectors`."""
+
+    space: LayerEmbeddings
+    notes: tuple[str, ...]
 
 
 def read_vectors(
@@ -102,19 +114,31 @@ def read_vectors(
     given twice, shapes that do not fit, row numbers out of range, numbers that are not finite, more than the
     limits of an upload.
     """
+    found = _read(files)
+    if gold is not None:
+        found = replace(found, parts=_merged(found.parts, _parts(read_arrays(gold), "gold")))
+    return replace(found, bounded=found.bounded or isinstance(gold, Upload)).build(task)
+
+
+def read_unpaired(files: str | Path | Upload | Sequence[str | Path | Upload]) -> Unpaired | None:
+    """Vectors alone, for a map that is fitted on all of them (`fit=vectors`), never for a score.
+
+    None where there is more than `values` and their sentences. Raises DataError as `read_vectors`.
+    """
+    found = _read(files)
+    return None if found.parts.keys() - _UNPAIRED else found.unpaired()
+
+
+def _read(files: str | Path | Upload | Sequence[str | Path | Upload]) -> "_Task":
     files = [files] if isinstance(files, (str, Path, Upload)) else files
     if not files:
         raise DataError(f"vectors: no file was given; {NEEDED}")
     arrays = [one for file in files for one in read_arrays(file)]
-    parts = _parts(arrays, "values")
     unknown = [one for one in arrays if len(arrays) > 1 and _role(one) is None]
-    if gold is not None:
-        parts = _merged(parts, _parts(read_arrays(gold), "gold"))
-    bounded = any(isinstance(file, Upload) for file in (*files, gold))
     main = files[0] if isinstance(files[0], Upload) else Path(files[0])
     label = main.name if len(files) == 1 else f"{main.name} and {len(files) - 1} more"
-    made = next((made for one in unknown if (made := _made_by(one))), "")
-    return _Task(parts, unknown, bounded).build(task or main.stem, label, made)
+    bounded = any(isinstance(file, Upload) for file in files)
+    return _Task(_parts(arrays, "values"), unknown, bounded, main.stem, label)
 
 
 # ----------------------------------------------------------------------------------------------------- roles
@@ -168,15 +192,35 @@ class _Task:
     parts: dict[str, Named]
     unknown: list[Named]
     bounded: bool
+    stem: str
+    source: str
 
-    def build(self, task: str, source: str, made: str) -> Vectors:
-        """The task; `made` says by what, where that is known."""
+    @property
+    def name(self) -> str:
+        """What stands for a model's name: the files', and what made the vectors, where they say it."""
+        made = next((made for one in self.unknown if (made := _made_by(one))), "")
+        return f"vectors of {self.source}" + f": {made}" * bool(made)
+
+    def unpaired(self) -> Unpaired:
+        """All vectors in a space without pairs."""
+        (one,) = self._need("values")
+        every, none = _tensor(self._layers(one, "n")), torch.zeros(0, dtype=torch.int64)
+        gold = torch.zeros(0, dtype=torch.float64)
+        origin = Origin(self.name, self.source, self.stem, "", GIVEN, _kind(every))
+        space = LayerEmbeddings(every, none, none, gold, none, (self.stem,), origin, {EVERY: _each_once(every)})
+        return Unpaired(space, (*self._unknown_note(), *_zero_note(every.numpy())))
+
+    def build(self, task: str | None) -> Vectors:
+        """The task, called as its file unless it is named."""
+        task, source = task or self.stem, self.source
         gold = self._gold()
         if "first vectors" in self.parts or "second vectors" in self.parts:
-            values, first, second, labels, notes = self._two_sided(len(gold))
+            every, first, second, labels, notes = self._two_sided(len(gold))
+            values = every
         else:
-            values, first, second, labels, notes = self._indexed(len(gold))
-        self._check_size(values, len(gold))
+            every, used, first, second, labels, notes = self._indexed(len(gold))
+            values = every if len(used) == every.shape[1] else every[:, used]
+        self._check_size(every, len(gold))
         names = different(labels)
         subset, subset_names = self._subset(len(gold), task)
         said = (*gold_notes(gold, subset, subset_names), repeat_note(zip(first, second, strict=True)))
@@ -194,12 +238,12 @@ class _Task:
         order = np.array([rows[name] for name in pairs.sentences])
         if not np.array_equal(order, np.arange(values.shape[1])):
             values = values[:, order]
-        name = f"vectors of {source}" + f": {made}" * bool(made)
-        tensor = torch.from_numpy(np.ascontiguousarray(values))
-        dtype = str(tensor.dtype).removeprefix("torch.")
-        space = with_pairs(tensor, pairs, Origin(name, pairs.source, pairs.task, pairs.split, GIVEN, dtype))
+        tensor = _tensor(values)
+        origin = Origin(self.name, pairs.source, pairs.task, pairs.split, GIVEN, _kind(tensor))
+        rows = _each_once(_tensor(every) if every.shape != values.shape else tensor)
+        space = with_pairs(tensor, pairs, origin).with_text(EVERY, rows)
         has_text = "sentences" in self.parts or {"first text", "second text"} <= self.parts.keys()
-        return Vectors(name, pairs, space, has_text)
+        return Vectors(self.name, pairs, space, has_text)
 
     def _unknown_note(self) -> list[str]:
         """That vectors whose name says nothing are not read."""
@@ -211,7 +255,8 @@ class _Task:
         for role in roles:
             if role not in self.parts:
                 there = "; ".join(f"{one} {one.found}" for one in (*self.parts.values(), *self.unknown[:12]))
-                raise DataError(f"{role.split()[0]} is missing; found {there}; needed: {NEEDED}")
+                alone = "" if self.parts.keys() - _UNPAIRED else "; of vectors alone `whiten --vectors` makes a map"
+                raise DataError(f"{role.split()[0]} is missing; found {there}; needed: {NEEDED}{alone}")
         return [self.parts[role] for role in roles]
 
     def _gold(self) -> np.ndarray:
@@ -308,14 +353,14 @@ class _Task:
             known = {_clean(text): row for row, text in reversed(list(enumerate(texts.values)))}
             sides = [self._row_of_text(f"{side} text", known, p) for side in SIDES]
         used = np.unique(np.concatenate(sides))
-        notes = [f"{n - len(used)} of {n} vectors are in no pair and are left out"] if len(used) < n else []
-        if len(used) < n:
-            back = np.full(n, -1)
-            back[used] = np.arange(len(used))
-            values, sides = values[:, used], [back[side] for side in sides]
+        left = f"{n - len(used)} of {n} vectors are in no pair and are not scored: fit=vectors fits maps on all"
+        notes = [left] if len(used) < n else []
+        back = np.full(n, -1)
+        back[used] = np.arange(len(used))
+        sides = [back[side] for side in sides]
         said = ["" if texts is None else _clean(texts.values[row]) for row in used]
         labels = [text or f"vector {row}" for text, row in zip(said, used, strict=True)]
-        return values, *sides, labels, notes + _apart(labels)
+        return values, used, *sides, labels, notes + _apart(labels)
 
     def _row_numbers(self, one: Named, n: int, p: int, hint: str = "") -> np.ndarray:
         if one.values.shape != (p,):
@@ -370,6 +415,18 @@ class _Task:
                 raise DataError(
                     f"vectors [{layers}, {n}, {dim}]: {found} {what}, at most {most} are read from an upload"
                 )
+
+
+def _tensor(values: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(np.ascontiguousarray(values))
+
+
+def _kind(values: torch.Tensor) -> str:
+    return str(values.dtype).removeprefix("torch.")
+
+
+def _each_once(values: torch.Tensor) -> LayerRows:
+    return LayerRows(values, torch.ones(values.shape[1], dtype=torch.float64))
 
 
 def _layers_first(one: Named, rows: str) -> str:

@@ -15,18 +15,19 @@ from urllib.parse import quote, unquote
 from whitelab import whitening
 from whitelab.base.checks import check_choice, check_is, check_layers, check_several, is_whole
 from whitelab.base.wording import layers_in_words, spaced
-from whitelab.encoding.embeddings import OWN_SENTENCES, TOKENS, LayerEmbeddings, Origin, check_space
+from whitelab.encoding.embeddings import EVERY, OWN_SENTENCES, TOKENS, LayerEmbeddings, Origin, check_space
 from whitelab.encoding.pooling import GIVEN, UNIT, check_pooling
 from whitelab.statistics import correlation
 
 # What a map is fitted on: every sentence of the task (WhiteningBERT), all its splits (BERT-whitening's "target"), or
-# half of the pairs, scoring the other half, both ways, or the word vectors that sentences are means of. Any other name
-# is that of other text (the role of NLI there).
+# half of the pairs, scoring the other half, both ways, or the word vectors that sentences are means of, or all vectors
+# that were given in a model's place. Any other name is that of other text (the role of NLI there).
 FIT_SCOPES = {
     "task": "The task's sentences",
     "splits": "All splits of the task",
     "cross": "Cross-fitted halves",
     "tokens": "The task's words, by frequency",
+    EVERY: "All vectors, in a pair or not",
 }
 
 _GRAMMAR = re.compile(
@@ -230,6 +231,7 @@ class Protocol:
                 "task": f"fitted on the task's {count} sentence occurrences",
                 "splits": f"fitted on the {count} sentence occurrences of all splits",
                 "tokens": f"fitted on the {count} tokens of the task's sentences",
+                EVERY: f"fitted on all {count} vectors",
                 "cross": f"cross-fitted on halves of {count} sentence occurrences",
             }
             on = words.get(setting.fit, f"fitted on the {count} sentences of {setting.fit}")

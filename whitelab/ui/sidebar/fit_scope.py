@@ -12,7 +12,8 @@ from whitelab.datasets.layouts import file_at
 from whitelab.encoding.embeddings import held_in_words, layers_held
 from whitelab.encoding.names import WORD_TABLES, ModelName, shown_name
 from whitelab.encoding.pooling import UNIT
-from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, TOKENS
+from whitelab.encoding.precomputed import Vectors
+from whitelab.scoring.setting import EVERY, FIT_SCOPES, OWN_SENTENCES, TOKENS
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sidebar import own_data
 from whitelab.ui.sidebar.data import Chosen
@@ -29,9 +30,9 @@ def choose(
     picked: Picked, chosen: Chosen, own: OwnData | None, layers: tuple[int, ...], pooling: str, disabled: bool
 ) -> tuple[str, str]:
     """What the map is fitted on: the name for the setting, and a key that changes with the content."""
-    given = own is not None and own.vectors is not None
-    fit = _knob(given, disabled)
-    if disabled or fit is None or (given and fit not in OWN_SENTENCES):
+    scopes = _of_vectors(own.vectors) if own is not None and own.vectors is not None else None
+    fit = _knob(scopes, disabled)
+    if disabled or fit is None or (scopes and fit not in scopes):
         return TASK
     try:
         if fit == UPLOADED:
@@ -42,19 +43,26 @@ def choose(
         return TASK
 
 
-def _knob(given: bool, disabled: bool) -> str | None:
-    if given and st.session_state.get("fit") not in (None, *OWN_SENTENCES):
-        st.session_state["fit"] = "task"  # there is no model to embed other text
+def _of_vectors(given: Vectors) -> tuple[str, ...]:
+    """What vectors that were brought can be fitted on: there is no model to embed other text."""
+    more = given.space.texts[EVERY].n_sentences > given.space.n_sentences
+    return (*OWN_SENTENCES, EVERY) if more else OWN_SENTENCES
+
+
+def _knob(scopes: tuple[str, ...] | None, disabled: bool) -> str | None:
+    if scopes and st.session_state.get("fit") not in (None, *scopes):
+        st.session_state["fit"] = "task"
 
     def shown(name: str) -> str:
         return (FIT_SCOPES | {UPLOADED: "Uploaded text file"}).get(name, name)
 
-    with address.spelt("fit", FIT_SCOPES, shown):
+    usual = (*(name for name in FIT_SCOPES if name != EVERY), UPLOADED)
+    with address.spelt("fit", scopes or usual, shown):
         return typed_choice(
             "Fitted on",
-            list(OWN_SENTENCES) if given else [*FIT_SCOPES, UPLOADED],
+            list(scopes or usual),
             **bound("fit", "task", shown),
-            new=not given,
+            new=not scopes,
             disabled=disabled,
             format_func=shown,
             help="WhiteningBERT fits on the task's own sentences, BERT-whitening also on all splits or on other text. "
@@ -68,6 +76,10 @@ def _knob(given: bool, disabled: bool) -> str | None:
 def _key(fit: str, picked: Picked, chosen: Chosen, own: OwnData | None, layers: tuple[int, ...], pooling: str) -> str:
     """The scope, and of files their state; DataError where the bar's sentences cannot be mapped by it."""
     if fit in OWN_SENTENCES:
+        return fit
+    if fit == EVERY:
+        if own is None or own.vectors is None:
+            raise DataError("All vectors are for vectors that stand in a model's place")
         return fit
     if fit == TOKENS:
         if ModelName.parse(picked.name).kind not in WORD_TABLES:

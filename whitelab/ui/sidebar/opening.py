@@ -14,7 +14,7 @@ from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRow
 from whitelab.encoding.pooling import UNIT
 from whitelab.scoring.fit_scopes import folds
 from whitelab.scoring.fit_text import scope_text
-from whitelab.scoring.setting import TOKENS, Setting
+from whitelab.scoring.setting import EVERY, TOKENS, Setting
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.shelf import shelf, shelved
@@ -66,7 +66,7 @@ def open_space(workspace: Workspace) -> Opened | None:
     Raises DataError when the data, or the text of the fit scope, cannot be read, and when pairs cannot be halved.
     """
     opened, fit = _open_task(workspace), workspace.setting.fit
-    if opened is None or fit in ("task", TOKENS):
+    if opened is None or fit in ("task", TOKENS, EVERY):
         return opened
     if fit != "cross":
         return _with_fit_text(workspace, opened)

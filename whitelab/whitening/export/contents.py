@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab.base.checks import check_choice, check_int
+from whitelab.base.checks import check_choice, check_int, check_is
 from whitelab.base.wording import first_line
 from whitelab.whitening import Map, RowMap, Whitener, affine
 from whitelab.whitening.clusters import ClusterMap
@@ -18,12 +18,18 @@ from whitelab.whitening.flow import FlowMap
 ROW_MAPS = {one.kind: one for one in (ClusterMap, FlowMap)}
 
 
-def as_affine(fitted: Map) -> Whitener:
-    """A map that is a mean and a matrix; raises ExportError for any other."""
+def as_affine(fitted) -> Whitener:
+    """A map that is a mean and a matrix; raises ExportError for any other, TypeError for what is no map."""
+    check_is_map(fitted)
     try:
         return affine(fitted, "this form holds a mean and a matrix: export it as safetensors")
     except ValueError as error:
         raise ExportError(str(error)) from None
+
+
+def check_is_map(fitted) -> None:
+    """Raise TypeError for what is no map, such as the estimator that has one."""
+    check_is(fitted, "whitener", Map, "fit('pca', moments) gives and a WhiteningTransformer has as whitener_")
 
 
 def check_kept(fitted: Map) -> None:

@@ -12,7 +12,7 @@ import whitelab
 from whitelab.base.user_folders import expanded
 from whitelab.store.aside import write_aside
 from whitelab.whitening import Map, RowMap
-from whitelab.whitening.export.contents import as_json, check_kept, checked_map
+from whitelab.whitening.export.contents import as_json, check_is_map, check_kept, checked_map
 from whitelab.whitening.export.places import ExportError, target, writing
 
 # What safetensors raises for no file, another kind of file, a damaged one, and one that holds other things.
@@ -32,6 +32,7 @@ def to_safetensors(path: str | Path, fitted: Map, protocol: Mapping) -> None:
 
 def safetensors_bytes(fitted: Map, protocol: Mapping) -> bytes:
     """What `to_safetensors` writes."""
+    check_is_map(fitted)
     check_kept(fitted)
     facts = {"name": fitted.name, "rank": fitted.rank, "k": fitted.k, "count": fitted.count}
     kind = "affine"
