@@ -178,8 +178,10 @@ class _Asked:
 def _modules_left_out(encoder: Encoder) -> str:
     """What to know of a model that has modules after its layers; empty for all others."""
     left_out = changed_after(encoder.files) if encoder.files.kind == "" else ()
+    if not left_out:
+        return ""
     kinds = ", ".join(left_out)
-    return f"{encoder.name} has modules after its layers ({kinds}), left out here: see output:" if left_out else ""
+    return f"{encoder.name} has modules after its layers ({kinds}), left out here: output: before its name keeps them"
 
 
 def unknown_note(count: int, encoder: Encoder) -> str:

@@ -73,7 +73,7 @@ def open_page(
     if of_pairs:
         data_of(opened.space.origin, chosen.compared)
     if intervals and (few := few_note(opened.space.n_pairs, "pairs")):
-        note(f"{few}.")
+        note(few)
     if of_pairs and (found := number_of(opened.space, chosen.setting)).starved:
         st.warning(too_few(chosen.setting.whitening, found.rank, opened.space.dim), icon=":material/warning:")
     raw = number_of(opened.space, chosen.compared.raw)
@@ -88,7 +88,7 @@ def open_page(
         ):
             malformed.table(opened.pairs.problems)
     if opened.report.truncated:
-        note(f"{cut_note(opened.report.truncated, 'sentence', chosen.model.max_length)}.")
+        note(cut_note(opened.report.truncated, "sentence", chosen.model.max_length))
     return chosen, opened
 
 

@@ -54,7 +54,7 @@ def corpus_picker(names: tuple[str, ...], key: str) -> str | None:
 
 def say_what_lacks(names: Sequence[str], data: str, tasks: Sequence[str]) -> None:
     """Say where the data lacks splits that a preset among `names` fits on or scores."""
-    note(*(f"{lacking}." for lacking in lacking_splits(names, data, tasks)))
+    note(*lacking_splits(names, data, tasks))
 
 
 def side_by_side(grid: Grid, model: str) -> str:

@@ -104,7 +104,7 @@ def open_texts(chosen: Workspace, data: LabelledTexts) -> Texts | None:
     def work(progress: Progress) -> Texts:
         encoder = chosen.encoder()
         space, report = probes.embed_texts(encoder, data, chosen.setting.pooling, store=Store(), progress=progress)
-        cut = (f"{cut_note(report.truncated, 'text', encoder.max_length)}.",) if report.truncated else ()
+        cut = (cut_note(report.truncated, "text", encoder.max_length),) if report.truncated else ()
         return Texts(data, space, encoder.name, report.notes + cut)
 
     texts = shelved_texts(chosen, data, labelled_texts.is_upload(), work, key="texts")

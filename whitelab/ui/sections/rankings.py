@@ -153,7 +153,7 @@ def standings(results: Sequence[Retrieval], comparison: Comparison) -> None:
     with st.container(key="said-ranked"):
         st.markdown(f"{verdict.ICONS[white.verdict]} {_sentence(white, comparison, name)}")
     if few := few_note(white.retrieval.per_query.shape[1], "queries"):
-        note(f"{few}.")
+        note(few)
     made = results[-1].protocol
     if results[-1].starved:
         st.warning(too_few(made.setting.whitening, made.rank, made.dim), icon=":material/warning:")

@@ -69,7 +69,7 @@ def _plan(known: Sequence[Entry]) -> TrainingPlan | None:
     with first[2]:
         corpus = _corpus()
         if corpus is not None and corpus.text.note:
-            note(f"{corpus.text.note}.")
+            note(corpus.text.note)
     with first[3]:
         scored = _scored()
     departs = OBJECTIVES[objective].departs

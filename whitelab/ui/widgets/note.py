@@ -6,6 +6,6 @@ from whitelab.base.wording import plain
 
 
 def note(*texts: str) -> None:
-    """A line for each."""
+    """A line for each, which ends with a full stop whether its text does or not."""
     for text in texts:
-        st.caption(f"Note: {plain(text)}")
+        st.caption(f"Note: {plain(text.removesuffix('.'))}.")
