@@ -1,6 +1,7 @@
 """The page of probes: accuracies of the package, on the bundled examples and on files of one's own."""
 
 import json
+import shutil
 import tempfile
 
 import pytest
@@ -12,7 +13,7 @@ from whitelab.encoding.embeddings import LayerRows
 from whitelab.probe import How, embed_texts, probe
 from whitelab.scoring.setting import parse_settings
 
-from .visiting import choose, failed, judged, metrics, said, start, table, until, upload
+from .visiting import choose, failed, go_to, judged, metrics, said, start, table, until, upload, write_scored
 
 pytestmark = pytest.mark.model
 
@@ -50,6 +51,28 @@ def test_accuracies_follow_labels_classifier_fit_and_layers(small, space, probed
     assert accuracies(at) == probed("domain", How("knn"), "L3;L3:pca")
     assert accuracies(choose(at, k=5)) == probed("domain", How("knn"), "L3;L3:pca@5")
     assert "Accuracy, PCA whitening, k = 5" in metrics(at)
+
+
+def test_what_is_to_be_known_of_the_model_is_said_once_and_of_the_bars_pairs_beside_the_live_score(place, tmp_path):
+    shutil.copytree(place / "model", tmp_path / "model")
+    listed = [("Transformer", ""), ("Pooling", "1_Pooling"), ("Dense", "2_Dense")]
+    modules = [{"type": f"x.{kind}", "path": path} for kind, path in listed]
+    (tmp_path / "model" / "modules.json").write_text(json.dumps(modules))
+    pairs = write_scored(tmp_path / "pairs.tsv", [1, 2, 3, 4])
+    with open(pairs, "a", encoding="utf-8") as file:
+        file.write("☃☃\t☃☃☃\t5\n")
+    texts = tmp_path / "own.tsv"
+    rows = [f"{('a man plays', 'water')[i % 2]} {i}.\t{('pet', 'bus')[i % 2]}\n" for i in range(23)]
+    texts.write_text("text\tlabel\n" + "".join([*rows, "☃☃\tbus\n"]))
+    at = until(start("probe", model=str(tmp_path / "model"), data=pairs, labelled=str(texts)))
+    notes = [one.value.replace("\\", "") for one in at.caption if one.value.startswith("Note")]
+    assert [note.startswith("Note: ") for note in notes if "has modules after its layers" in note] == [True]
+    ours, theirs = (note for note in notes if "of mostly unknown words" in note)
+    assert ours.startswith("Note: 1 sentence of mostly")
+    assert theirs.startswith("Note on the bar's pairs: 2 sentences of mostly")
+    go_to(at, "overview")  # whose numbers are of the pairs
+    assert said(until(at), "Note: 2 sentences of mostly unknown words")
+    assert not said(at, "Note on ")
 
 
 def test_pairs_show_their_cosines_at_the_fixed_and_the_best_threshold(small, probed):

@@ -21,10 +21,11 @@ from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets import address
 from whitelab.ui.widgets.chart import begin_figures, data_of, shown
 from whitelab.ui.widgets.metric import number
-from whitelab.ui.widgets.note import note
+from whitelab.ui.widgets.note import begin_notes, note, unsaid
 from whitelab.whitening import too_few
 
 RAW = "raw vectors are chosen in the bar: where this page holds a whitening against them, it is PCA whitening."
+OF_PAIRS = "notes-of-pairs"  # session_state: what is to be known of the bar's pairs on a page of other data
 DEMO_NOTE = "Demonstration set written for this project, not a published benchmark."
 
 # What stands beside every score, for someone who meets it for the first time.
@@ -64,7 +65,7 @@ def open_page(
 
     Where the page gives `intervals` over the pairs, too few pairs for them are noted, and where its numbers are
     `of_pairs`, too few texts for the setting's map, and its data names the pairs; a page of other data says so of its
-    own.
+    own. There `close_page` says what is to be known of the pairs, beside the live score, which is all that is theirs.
     """
     chosen = ask(question, look_for)
     if chosen is None:
@@ -78,17 +79,24 @@ def open_page(
         st.warning(too_few(chosen.setting.whitening, found.rank, opened.space.dim), icon=":material/warning:")
     raw = number_of(opened.space, chosen.compared.raw)
     backwards = reversed_note(raw.by_pairs, raw.pairs)
-    said = (
-        [backwards] * bool(backwards) + [LEFT] * too_large(opened.space) + [RAW] * (chosen.setting.whitening == "none")
-    )
-    note(*opened.pairs.notes, *opened.report.notes, *said)
-    if opened.pairs.problems:
+    cut = opened.report.truncated
+    known = [
+        *opened.pairs.notes,
+        *opened.report.notes,
+        *([cut_note(cut, "sentence", chosen.model.max_length)] if cut else []),
+        *[backwards] * bool(backwards),
+        *[LEFT] * too_large(opened.space),
+    ]
+    if of_pairs:
+        note(*known)
+    else:
+        st.session_state[OF_PAIRS] = known
+    note(*[RAW] * (chosen.setting.whitening == "none"))
+    if of_pairs and opened.pairs.problems:
         with st.expander(
             f"{quantity(len(opened.pairs.problems), 'malformed row was', 'malformed rows were')} left out"
         ):
             malformed.table(opened.pairs.problems)
-    if opened.report.truncated:
-        note(cut_note(opened.report.truncated, "sentence", chosen.model.max_length))
     return chosen, opened
 
 
@@ -114,6 +122,8 @@ def _head(question: str) -> None:
         PagesManager.uses_pages_directory = False
         st.rerun()
     begin_figures()
+    begin_notes()
+    st.session_state[OF_PAIRS] = []
     st.title(question)
 
 
@@ -228,6 +238,7 @@ def close_page(
             icon=":material/folder_zip:",
             help="Settings and score with their protocol, every figure as HTML, its data as CSV, and the code.",
         )
+    note(*unsaid(st.session_state[OF_PAIRS]), of="the bar's pairs")
     st.caption(f"Live score: {plain(score.line())} · {quantity(score.pairs, 'pair')}")
     if is_demo(opened):
         st.caption(DEMO_NOTE)
