@@ -214,6 +214,7 @@ CUTS = (200, 20, 100)
     [
         *((name, 1440, CUTS) for name in ("overview", "whitening", "layers", "dimensions")),
         *((name, width, CUTS) for name in ("overview", "whitening") for width in (1024, 390)),
+        *(("overview", width, (192, 384, 20)) for width in (1440, 390)),  # of all directions there is more to say
         *((name, 390, (384, 20, 100)) for name in ("anisotropy", "dimensions")),  # whose names grow when k is said
     ],
 )

@@ -60,6 +60,7 @@ STYLE = """<style>
 @media (min-width: 1101px) {
     [data-testid=stMetric] { min-height: max(10rem, var(--room)); }
     .st-key-said-verdict { min-height: max(4.8rem, var(--room)); }
+    .st-key-said-gains { min-height: max(12.2rem, var(--room)); }
     .st-key-said-ranked { min-height: max(3.2rem, var(--room)); }
     .st-key-explanation { flex-wrap: nowrap; }
     .st-key-explanation [data-testid=stAlertContainer] { min-height: 6.5rem; }
@@ -78,6 +79,7 @@ STYLE = """<style>
     ) { min-width: calc(50% - 1rem); }
     .st-key-explanation { min-height: max(13rem, var(--room)); }
     .st-key-said-verdict { min-height: max(6.4rem, var(--room)); }
+    .st-key-said-gains { min-height: max(18.6rem, var(--room)); }
     .st-key-said-ranked { min-height: max(4.8rem, var(--room)); }
 }
 @media (max-width: 1400px) {
@@ -86,13 +88,18 @@ STYLE = """<style>
     div:has(> [data-testid=stMainMenu]) { min-width: 4.75rem; }
     [data-testid=stStatusWidget] button { display: none; }
 }
+@media (min-width: 1401px) {
+    .st-key-said-gains { min-height: max(10.6rem, var(--room)); }
+}
 @media (max-width: 768px) {
+    .st-key-said-gains { min-height: max(15.4rem, var(--room)); }
     .st-key-explanation { min-height: max(10rem, var(--room)); }
 }
 @media (max-width: 640px) {
     [data-testid=stMetric] { min-height: max(10rem, var(--room)); }
     .st-key-explanation { min-height: max(17.5rem, var(--room)); }
     .st-key-said-verdict { min-height: max(9.6rem, var(--room)); }
+    .st-key-said-gains { min-height: max(28.2rem, var(--room)); }
     .st-key-said-ranked { min-height: max(6.4rem, var(--room)); }
 }
 @media (min-width: 641px) and (max-width: 1400px) {
