@@ -86,7 +86,7 @@ if data.source == "demo-search":
     st.caption(rankings.EXAMPLE)
 if results:
     code = rankings.searched_code(data, comparison, pooling(chosen))
-    take_away.of_search(chosen, space, compared, code, rankings.lost(results, comparison))
+    take_away.of_search(chosen, space, compared, code, rankings.judged(results, comparison))
 
 close_page(
     chosen,

@@ -261,15 +261,18 @@ def test_a_verdict_has_the_room_of_its_longest_words_from_the_start_and_hardly_m
 
 def test_what_stands_below_a_querys_documents_keeps_the_room_of_their_texts(app, visit):
     shown = visit(app, "light", 390)
-    page, tops = shown.open("retrieval?k=87"), []
-    heading = page.get_by_role("heading", name="Take it away")
-    for k in (87, 100, 300):
+    page, tops, apart = shown.open("retrieval?k=87"), [], set()
+    heading, formats = page.get_by_role("heading", name="Take it away"), page.locator(".st-key-format")
+    for k in (87, 100, 300, 20):  # of which the last ranks worse than raw vectors, which is said
         page.locator(f"{STRIP} input").fill(str(k))
         page.locator(f"{STRIP} input").press("Enter")
         shown.settle()
         scrolled = page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop")
         tops.append(round(heading.bounding_box()["y"] + scrolled))
+        apart.add(round(formats.bounding_box()["y"] - heading.bounding_box()["y"]))
     assert tops == sorted(tops)
+    assert tops[-1] - tops[0] < 60, "documents have no room of their own"
+    assert len(apart) == 1
 
 
 def test_words_that_are_drawn_in_a_new_element_after_a_wait_have_the_room_of_those_before(app, visit):

@@ -224,4 +224,7 @@ def test_whoever_takes_the_map_of_a_search_is_told_where_raw_vectors_rank_better
     folder = write_retrieval(tmp_path / "mine", documents, {f"q{i}": text for i, text in enumerate(texts)}, judged)
     at = until(start("retrieval", **small | {"searched-data": str(folder), "k": "32"}))
     for k, worse in ((32, False), (1, True)):
-        assert said(choose(at, k=k), "rank these documents better, and not by chance") is worse
+        assert (
+            said(choose(at, k=k), "The raw vectors of layer 1 rank these documents better, and not by chance") is worse
+        )
+        assert said(at, "the raw vectors of layer 1") is not worse  # where they do not, it says what is known

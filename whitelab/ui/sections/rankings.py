@@ -159,9 +159,9 @@ def standings(results: Sequence[Retrieval], comparison: Comparison) -> None:
         st.warning(too_few(made.setting.whitening, made.rank, made.dim), icon=":material/warning:")
 
 
-def lost(results: Sequence[Retrieval], comparison: Comparison) -> bool:
-    """Whether the last of the results ranks worse than the first, and not by chance."""
-    return against(results, metric=comparison.metric)[-1].verdict == "loss"
+def judged(results: Sequence[Retrieval], comparison: Comparison) -> str:
+    """The verdict on the last of the results against the first."""
+    return against(results, metric=comparison.metric)[-1].verdict
 
 
 def _sentence(white: RetrievalStanding, comparison: Comparison, name: str) -> str:

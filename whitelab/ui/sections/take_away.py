@@ -30,6 +30,13 @@ from whitelab.whitening import Map, RowMap, affine, export, of_rows, starved_rem
 from whitelab.whitening.export import check_graph_pooling, to_onnx
 
 ASKED = "asked-model"  # session_state: the key of the model folder this visitor asked for
+# How a search's map ranks beside raw vectors, by verdict: about as long, so that what is below stays where it is.
+WORTH = {
+    "gain": "This map ranks these documents better than the raw vectors of {}, and not by chance. Advise tries others.",
+    "loss": "The raw vectors of {} rank these documents better, and not by chance. Advise looks for what serves best.",
+    "chance": "Whether this map or the raw vectors of {} rank these documents better is in doubt. Advise tries others.",
+    "same": "This map and the raw vectors of {} rank these documents equally well by this metric. Advise tries others.",
+}
 
 
 def section(chosen: Workspace, opened: Opened, now: Score) -> None:
@@ -42,17 +49,14 @@ def section(chosen: Workspace, opened: Opened, now: Score) -> None:
         _draw(parcel)
 
 
-def of_search(chosen: Workspace, space: RetrievalSpace, setting: Setting, code: str, lost: bool) -> None:
-    """Take the map of a search away; `code` are the lines that make its embeddings as `searched`, and `lost` says that
-    raw vectors rank better there."""
+def of_search(chosen: Workspace, space: RetrievalSpace, setting: Setting, code: str, verdict: str) -> None:
+    """Take the map of a search away; `code` are the lines that make its embeddings as `searched`, and `verdict` is
+    that on its ranking against that of raw vectors."""
     parcel = SearchParcel(chosen, space.space, space.on(setting), space, code)
     if _introduced(parcel):
-        if lost:
-            st.info(
-                f"The raw vectors of {layers_in_words(parcel.setting.layers)} rank these documents better, and not by "
-                "chance. Advise looks for what serves best.",
-                icon=":material/info:",
-            )
+        if verdict in WORTH:
+            with st.container(key="said-worth"):
+                st.info(WORTH[verdict].format(layers_in_words(parcel.setting.layers)), icon=":material/info:")
         _draw(parcel)
 
 
@@ -66,11 +70,12 @@ def _introduced(parcel: Parcel, why: str = "") -> bool:
             st.info(plain(str(error)), icon=":material/info:")
             return False
     setting, fitted = parcel.setting, parcel.fitted
-    st.markdown(
-        f"The map of **{LABELS.inline(setting.whitening)}**, {layers_in_words(setting.layers)}, {fitted.rank} of "
-        f"{parcel.space.dim} directions, fitted on {parcel.fitted_on}{why}. After it a vector has {fitted.columns} "
-        "numbers. The protocol goes with it."
-    )
+    with st.container(key="said-map"):
+        st.markdown(
+            f"The map of **{LABELS.inline(setting.whitening)}**, {layers_in_words(setting.layers)}, {fitted.rank} of "
+            f"{parcel.space.dim} directions, fitted on {parcel.fitted_on}{why}. After it a vector has "
+            f"{fitted.columns} numbers. The protocol goes with it."
+        )
     if not fitted.rank:
         st.warning("What it was fitted on does not vary, so the map keeps no direction and there is nothing to export.")
     elif fitted.starved:

@@ -9,7 +9,8 @@ import streamlit as st
 # the knob that moves it.
 # What stands below headline numbers, a verdict and an explanation stays where it is when these have more to say: their
 # room for it is always there, the more so what they once took (`--room`, rooms.js), and a k that is offered stands
-# beside its explanation.
+# beside its explanation. The documents of a query are as high as most of them, so that those of two settings that stand
+# side by side lie level.
 # The line over a picture (ui/results/jobs.py) is higher only where its words would be cut.
 # What a layer put in or taken out would change stands under its pill (ui/live/ahead.js); its room is always there.
 # Captions, buttons, chosen names, code and what charts have in grey have WCAG AA's contrast. Colours are those of the
@@ -57,6 +58,8 @@ STYLE = """<style>
 [data-testid=stMetric] div:has(> [data-testid=stMetricDelta]) { flex-wrap: wrap; row-gap: 0.25rem; }
 [data-testid=stMetricDelta], [data-testid=stMetricDeltaDescription] { height: auto; max-width: 100%; }
 [data-testid=stMetricDelta] { border-radius: 0.75rem; }
+.st-key-said-map { min-height: max(3.2rem, var(--room)); }
+.st-key-said-hits li { min-height: 4lh; }
 @media (min-width: 1101px) {
     [data-testid=stMetric] { min-height: max(10rem, var(--room)); }
     .st-key-said-verdict { min-height: max(4.8rem, var(--room)); }
@@ -90,6 +93,7 @@ STYLE = """<style>
 }
 @media (min-width: 1401px) {
     .st-key-said-gains { min-height: max(10.6rem, var(--room)); }
+    .st-key-said-hits li { min-height: 3lh; }
 }
 @media (max-width: 768px) {
     .st-key-said-gains { min-height: max(15.4rem, var(--room)); }
@@ -100,6 +104,7 @@ STYLE = """<style>
     .st-key-explanation { min-height: max(17.5rem, var(--room)); }
     .st-key-said-verdict { min-height: max(9.6rem, var(--room)); }
     .st-key-said-gains { min-height: max(28.2rem, var(--room)); }
+    .st-key-said-map { min-height: max(4.8rem, var(--room)); }
     .st-key-said-ranked { min-height: max(6.4rem, var(--room)); }
 }
 @media (min-width: 641px) and (max-width: 1400px) {
