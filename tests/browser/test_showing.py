@@ -189,6 +189,13 @@ def test_on_a_phone_a_box_shows_all_that_is_chosen_in_it(app, visit):
     assert cut_off(shown.page) == []
 
 
+def test_three_headline_numbers_are_equally_wide_where_a_window_is_narrow(app, visit):
+    numbers = visit(app, "light", 768).open("advise").get_by_test_id("stMetric")
+    widths = numbers.evaluate_all("all => all.map(one => Math.round(one.getBoundingClientRect().width))")
+    assert len(widths) == 3
+    assert len(set(widths)) == 1
+
+
 # True where every page has its name in the bar, and else what stands for those that fold, if it is marked.
 MARKED = """() => {
     const bar = document.querySelector("[data-testid=stTopNav]"), folded = bar.querySelector("[inert] [aria-current]")

@@ -5,8 +5,8 @@ from pathlib import Path
 import streamlit as st
 
 # Words of headline numbers wrap in lines of like length and are never cut, and four of them stand two by two in a
-# narrow window, as do a new run's choices, whose names are long. The live score stays in sight while the bar scrolls to
-# the knob that moves it.
+# narrow window, as do a new run's choices, whose names are long; three stand side by side but on a phone. The live
+# score stays in sight while the bar scrolls to the knob that moves it.
 # What stands below headline numbers, a verdict and an explanation stays where it is when these have more to say: their
 # room for it is always there, the more so what they once took (`--room`, rooms.js), and a k that is offered stands
 # beside its explanation. The documents of a query are as high as most of them, so that those of two settings that stand
@@ -106,6 +106,11 @@ STYLE = """<style>
     .st-key-said-gains { min-height: max(28.2rem, var(--room)); }
     .st-key-said-map { min-height: max(4.8rem, var(--room)); }
     .st-key-said-ranked { min-height: max(6.4rem, var(--room)); }
+}
+@media (min-width: 641px) and (max-width: 1100px) {
+    [data-testid=stColumn]:has(
+        > [data-testid=stVerticalBlock] > [data-testid=stElementContainer] > [data-testid=stMetric]
+    ):is(:first-child:nth-last-child(3), :first-child:nth-last-child(3) ~ *) { min-width: calc(33% - 1rem); }
 }
 @media (min-width: 641px) and (max-width: 1400px) {
     .st-key-new-run [data-testid=stColumn]:has(
