@@ -2,10 +2,11 @@
 
 import csv
 import time
+from itertools import pairwise
 from urllib.parse import urlencode
 
 import pytest
-from drawings import contrast
+from drawings import LABELS, all_figures, contrast
 from driving import (
     ARTEFACTS,
     IDLE,
@@ -25,6 +26,8 @@ from questions import ON_DEMAND, QUESTIONS
 import whitelab
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps import layer_profiles
+from whitelab.ui.frame.page_zip import _alone
+from whitelab.ui.widgets.chart import Shown
 
 pytestmark = pytest.mark.browser
 
@@ -263,6 +266,24 @@ def test_every_control_of_the_bar_is_reached_by_keyboard_and_links_and_switches_
     assert wanted <= reached, reached
     assert any("Variant" in name for name in reached), reached
     assert rings == {"stTopNavLink,solid", "stPageLink-NavLink,solid", "LABEL,solid"}
+
+
+# A figure that leaves its page
+
+
+def test_the_titles_of_the_plane_stand_apart_however_many_names_its_legend_has(chromium):
+    whole = _alone(Shown(all_figures()["plane"], None, {"model": "bundled"})).to_html(include_plotlyjs=True)
+    assert len(LABELS) > 12
+    titles = ".xtitle, .colorbar text[class$=title], .gtitle"
+    for width in (700, 390):
+        page = chromium.new_page(viewport={"width": width, "height": 900})
+        page.set_content(whole)
+        page.wait_for_selector(".gtitle")
+        boxes = page.locator(titles).evaluate_all("all => all.map(one => one.getBoundingClientRect().toJSON())")
+        edges = sorted((box["top"], box["bottom"]) for box in boxes)
+        assert len(edges) == 3
+        assert all(above[1] <= below[0] for above, below in pairwise(edges)), (width, edges)
+        page.close()
 
 
 # What WebGL paints

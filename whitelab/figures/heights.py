@@ -17,6 +17,11 @@ def surface(n_layers: int) -> int:
     return 130 + 26 * max(n_layers, 9)
 
 
+def plane(paths: int) -> int:
+    """The plane of the two losses: its axes keep their room also where a legend of many names takes two to a line."""
+    return PLANE + 15 * max(paths - 4, 0)
+
+
 def ranking(rows: int) -> int:
     """A ranking of subsets of layers, a line each."""
     return 70 + 26 * max(rows, 8)

@@ -130,7 +130,7 @@ def plane(
     title = f"Uniformity and alignment of {len(known)} layers and variants, floor {floor:.3f}"
     ends = [(labels[spec], path[-1]) for spec, path in paths.items()]
     parts = [f"{name}, layer {r['layer']}, {r['uniformity']:.2f} and {r['alignment']:.2f}" for name, r in ends]
-    return finish(figure, in_words(title, parts, "nothing defined"), heights.PLANE)
+    return finish(figure, in_words(title, parts, "nothing defined"), heights.plane(len(paths)))
 
 
 def _add_average(figure: Drawing, row: Mapping, side: str, scale: dict) -> None:

@@ -30,7 +30,7 @@ def draw(space: LayerEmbeddings, compared: Setting, paths: tuple[Setting, ...], 
         key="profiles",
         of=named((space, tuple(one.with_(layers=(0,), k=None) for one in (compared, *paths)), positives)),
         note=lambda _: f"Every layer alone, under {quantity(len(paths), 'variant')}.",
-        room=heights.room(heights.PLANE),
+        room=heights.room(heights.plane(len(paths))),
     )
 
 
