@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from drawings import LABELS, all_figures, named, spot
+from drawings import DARK, LABELS, LIGHT, all_figures, contrast, named, spot
 
 from whitelab import figures
 from whitelab.figures.planes import label_sides
@@ -25,6 +25,14 @@ def test_an_arrow_leads_from_every_raw_layer_to_the_same_layer_of_a_variant():
     assert list(arrows.y) == [0.1, 0.5, None, 0.2, 0.6, None]
     without_raw = [row for row in steps() if row["whitening"] != "none"]
     assert all(trace.name for trace in figures.plane(without_raw, LABELS, -3.9).data)
+
+
+@pytest.mark.parametrize("background", [LIGHT, DARK], ids=["light", "dark"])
+def test_arrows_stand_out_from_both_backgrounds(background):
+    arrows = [trace for trace in all_figures()["plane"].data if not trace.name]
+    assert len(arrows) == len(LABELS) - 1  # one a variant
+    assert {trace.opacity for trace in arrows} == {None}
+    assert min(contrast(trace.line.color, background) for trace in arrows) >= 3
 
 
 def test_points_of_the_plane_are_numbered_by_layer_and_once_where_variants_coincide():

@@ -186,7 +186,6 @@ def _add_arrows(figure: Drawing, pairs: Sequence[tuple[Mapping, Mapping]], spec:
         mode="lines+markers",
         line={"color": variant_colour(spec), "width": 1},
         marker=head | {"color": variant_colour(spec), "opacity": 1},
-        opacity=0.45,
         hoverinfo="skip",
         legendgroup=spec,
         showlegend=False,
