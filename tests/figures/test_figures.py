@@ -124,8 +124,22 @@ def test_lines_of_subsets_stand_out_from_both_backgrounds(background):
     figure = figures.k_curves(curves["subset 0"], curves, "pca", "PCA", {}, 8)
     lines = [trace for trace in figure.data if trace.name in curves]
     assert len({line.line.color for line in lines}) == len(curves)
+    assert {line.line.dash for line in lines} == {"solid"}
     assert min(contrast(line.line.color, background) for line in lines) >= 3
     assert all(line.opacity is None for line in lines)
+
+
+def test_no_two_of_three_dozen_subsets_look_alike():
+    curves = {f"subset {i}": [40.0 + k for k in range(8)] for i in range(36)}
+    for figure in (
+        figures.k_curves(curves["subset 0"], curves, "pca", "PCA", {}, 8),
+        figures.task_curves(curves, {}),
+    ):
+        lines = [trace.line for trace in figure.data if trace.name in curves]
+        assert len({(line.color, line.dash) for line in lines}) == len(curves)
+    for dims in (2, 3):
+        points = figures.projection(np.zeros((36, dims)), ["text"] * 36, list(curves), "subset", "PCA").data
+        assert len({(trace.marker.color, trace.marker.symbol) for trace in points}) == len(curves)
 
 
 # What is left of linear red, green and blue without the cones for green (Machado et al. 2009, severity 1).

@@ -90,3 +90,17 @@ def test_every_row_of_data_says_what_it_is_of_where_it_does_not_say_so_itself():
     made["split"] = "test"
     assert found["pairs"] == [{"k": 1, "task": "sts13"} | made, {"k": 2, "task": "sts12"} | made]
     assert list(found["pairs"][0])[0] == "k"  # what the row is about stands first
+
+
+def page_of_lines():
+    from whitelab import figures
+    from whitelab.ui.widgets.chart import line_key
+
+    curves = {f"subset {i}": [40.0, 41.0] for i in range(36)}
+    line_key(figures.k_curves([40.0, 41.0], curves, "pca", "PCA", {}, 2))
+
+
+def test_no_two_names_of_three_dozen_lines_have_a_piece_that_looks_alike():
+    (key,) = AppTest.from_function(page_of_lines).run().get("html")
+    pieces = re.findall(r"border-top: 3px ([^\"]+)\"", key.proto.body)
+    assert len(set(pieces)) == len(pieces) == 36

@@ -25,9 +25,9 @@ from whitelab.figures.style import (
     KEPT,
     RULE,
     SCORE,
-    SUBSET_COLOURS,
     is_number,
     signed,
+    subset_stroke,
     wrapped,
 )
 
@@ -129,16 +129,17 @@ def task_curves(
     `printed` are task, k and score of a paper, drawn as open diamonds in the task's colour.
     """
     figure, words = Drawing(), []
-    hues = {task: SUBSET_COLOURS[i % len(SUBSET_COLOURS)] for i, task in enumerate(curves)}
+    strokes = {task: subset_stroke(i) for i, task in enumerate(curves)}
     for task, values in curves.items():
-        k, line, hover = best.get(task), {"color": hues[task], "width": 2.5}, "k = %{x}: %{y:.2f}"
+        k, line, hover = best.get(task), strokes[task] | {"width": 2.5}, "k = %{x}: %{y:.2f}"
         label = task + (f", k = {k}" if k else "")
         add_line(figure, range(1, len(values) + 1), values, label, line, hover, legendgroup=task)
         if k:
             stars(figure, [(k, values[k - 1])], f"{html.escape(task)}, best<br>{hover}", legendgroup=task)
             words.append(f"{task} best {values[k - 1]:.2f} at k = {k}")
     for task, k, value in printed:
-        printed_mark(figure, k, value, f"{task}, k = {k}", hues.get(task, RULE), legendgroup=task)
+        colour = strokes[task]["color"] if task in strokes else RULE
+        printed_mark(figure, k, value, f"{task}, k = {k}", colour, legendgroup=task)
     d = max((len(values) for values in curves.values()), default=1)
     known = sorted(value for values in curves.values() for value in values if value is not None)
     known += [value for *_, value in printed]

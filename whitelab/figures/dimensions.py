@@ -22,7 +22,7 @@ from whitelab.figures.marks import (
     whiskers,
 )
 from whitelab.figures.panels import Scale, finish, in_words, layer_heatmap, legend
-from whitelab.figures.style import KEPT, MARK, SCORE, SUBSET_COLOURS, variant_colour, variant_symbol
+from whitelab.figures.style import KEPT, MARK, SCORE, subset_stroke, variant_colour, variant_symbol
 
 _COLUMNS = 64  # of a surface, at most, beside those that are named or chosen
 _MARKS = {"knee": "diamond", "best": None, "chosen": "circle-open"}  # from the lowest to the uppermost
@@ -46,7 +46,7 @@ def k_curves(
     d, figure, hover = len(main), Drawing(), "k = %{x}: %{y:.2f}"
     ks = range(1, d + 1)
     for number, (name, values) in enumerate(subsets.items()):
-        line = rule(SUBSET_COLOURS[number % len(SUBSET_COLOURS)], width=1.2)
+        line = subset_stroke(number) | {"width": 1.2}
         add_line(figure, ks, values, name, line, hover, legendgroup="subsets", showlegend=False)
     if subsets:  # named beside the figure: a dozen names would take the room of the curves
         add_line(figure, [None], [None], "each subset", rule(width=1.2), "", legendgroup="subsets")

@@ -22,9 +22,9 @@ from whitelab.figures.style import (
     GOLD_SCALE,
     LAYER,
     MARK,
-    SUBSET_COLOURS,
     bare_dashes,
     is_number,
+    subset_marker,
     variant_colour,
     variant_dashes,
     wrapped,
@@ -178,7 +178,7 @@ def _groups(colour: Sequence, title: str, numeric: bool) -> list[tuple[str, list
         (
             str(name),
             [i for i, value in enumerate(colour) if value == name],
-            {"color": SUBSET_COLOURS[number % len(SUBSET_COLOURS)]},
+            subset_marker(number),
         )
         for number, name in enumerate(sorted(set(colour)))
     ]

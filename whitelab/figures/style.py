@@ -78,6 +78,7 @@ SUBSET_COLOURS = (
     "#A50FF0",
     "#C369FF",
 )
+_SOLIDS = ("circle", "diamond", "cross", "square", "x")
 SCORE = "Spearman x 100"
 KEPT = "k, kept dimensions"
 LAYER = "Layer (0 = embedding layer)"
@@ -122,6 +123,18 @@ def variant_dashes(specs: Iterable[str]) -> dict[str, str]:
         dashes[spec] = DASHES[seen[name] % len(DASHES)]
         seen[name] += 1
     return dashes
+
+
+def subset_stroke(number: int) -> dict[str, str]:
+    """Colour and dash of a line for one of many subsets or tasks: the second dozen is dashed, the third dotted."""
+    dozen, place = divmod(number, len(SUBSET_COLOURS))
+    return {"color": SUBSET_COLOURS[place], "dash": DASHES[dozen % len(DASHES)]}
+
+
+def subset_marker(number: int) -> dict[str, str]:
+    """Colour and symbol of a point for one of many subsets, of those that plotly has in three dimensions too."""
+    dozen, place = divmod(number, len(SUBSET_COLOURS))
+    return {"color": SUBSET_COLOURS[place], "symbol": _SOLIDS[dozen % len(_SOLIDS)]}
 
 
 def bare_dashes(specs: Iterable[str]) -> dict[str, str]:

@@ -87,16 +87,20 @@ def chart(
         _download(one.rows, key)
 
 
+_BORDERS = {None: "solid", "solid": "solid", "dot": "dotted"}  # as CSS calls dashes; it has no more
+
+
 def line_key(figure: go.Figure) -> None:
     """The names of lines that a figure's legend leaves out, each beside a piece of its line.
 
     Words wrap at any width, where a legend of a dozen names takes a phone's room from the curves.
     """
     lines = [trace for trace in figure.data if trace.mode == "lines" and trace.name and trace.showlegend is False]
-    piece = "flex: none; width: 1.5rem; margin-right: 0.375rem; border-top: 3px solid"
+    piece = "flex: none; width: 1.5rem; margin-right: 0.375rem; border-top: 3px"
     parts = (
         '<span style="display: inline-flex; align-items: center">'
-        f'<span aria-hidden="true" style="{piece} {one.line.color}"></span>{one.name}</span>'
+        f'<span aria-hidden="true" style="{piece} {_BORDERS.get(one.line.dash, "dashed")} {one.line.color}"></span>'
+        f"{one.name}</span>"
         for one in lines  # whose names the figure holds as escaped HTML
     )
     if lines:
