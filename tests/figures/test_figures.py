@@ -19,6 +19,7 @@ def test_a_figure_says_in_words_what_it_shows_and_reserves_its_height(kind):
     figure = all_figures()[kind]
     assert isinstance(figure, go.Figure)
     assert len(figure.layout.meta["alt"]) > 20
+    assert " " in figure.layout.meta["alt"].partition(": ")[0]  # the caption of a figure that leaves its page
     assert figure.layout.height >= 300
     assert "nan" not in figure.layout.meta["alt"].lower()
 

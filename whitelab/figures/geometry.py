@@ -224,5 +224,5 @@ def cone(points: np.ndarray, mean: tuple[float, float], sentences: Sequence[str]
     axis = {"showticklabels": False, "zeroline": False, "showgrid": False}
     figure.update_xaxes(title="along the raw mean vector", **axis)
     figure.update_yaxes(title="across it", scaleanchor="x", **axis)
-    alt = f"{label}: {spaced(len(points))} sentences, the origin and the mean vector"
+    alt = f"The cone of vectors, {label}: {spaced(len(points))} sentences, the origin and the mean vector"
     return finish(figure, alt, heights.LOW, showlegend=False)
