@@ -214,7 +214,8 @@ CUTS = (200, 20, 100)
     [
         *((name, 1440, CUTS) for name in ("overview", "whitening", "layers", "dimensions")),
         *((name, width, CUTS) for name in ("overview", "whitening") for width in (1024, 390)),
-        *(("overview", width, (192, 384, 20)) for width in (1440, 390)),  # of all directions there is more to say
+        ("overview", 1440, (192, 384, 20)),  # of all directions there is more to say
+        ("overview", 390, (384, 192, 20)),
         *((name, 390, (384, 20, 100)) for name in ("anisotropy", "dimensions")),  # whose names grow when k is said
     ],
 )
