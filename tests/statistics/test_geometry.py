@@ -44,11 +44,31 @@ def test_pair_cosines_equal_the_plain_formula():
     np.testing.assert_array_equal(geometry.pair_cosines(a, b), reference.pair_cosines(a, b))
 
 
-def test_an_array_is_measured_as_a_tensor_is():
-    a, b = rows(seed=1), rows(seed=2)
-    assert torch.equal(geometry.pair_cosines(a.numpy(), b.numpy()), geometry.pair_cosines(a, b))
-    for measure, x in ((geometry.participation_ratio, covariance(a)), (geometry.mean_cosine, a)):
-        assert measure(x.numpy()) == measure(x)
+SOME, OTHERS = torch.tensor([0, 1, 5]), torch.tensor([2, 1, 3])
+
+# name -> (what is measured, of which tensors)
+OF_TENSORS = {
+    "pair_cosines": (geometry.pair_cosines, rows(seed=1), rows(seed=2)),
+    "row_cosines": (geometry.row_cosines, rows(), SOME, OTHERS),
+    "mean_cosine": (geometry.mean_cosine, rows()),
+    "participation_ratio": (geometry.participation_ratio, covariance(rows())),
+    "iso_score": (geometry.iso_score, covariance(rows())),
+    "block_means": (lambda matrix: geometry.block_means(matrix, 2)[0], covariance(rows())),
+    "effective_rank": (geometry.effective_rank, eigenvalues(covariance(rows()))),
+    "top_share": (geometry.top_share, eigenvalues(covariance(rows()))),
+    "stable_rank": (geometry.stable_rank, eigenvalues(covariance(rows()))),
+    "rogue_share": (geometry.rogue_share, geometry.cosine_contributions(rows())),
+    "two_nn": (geometry.two_nn, rows().abs().sort().values),
+    "mle_dimension": (lambda distances: geometry.mle_dimension(distances, 3), rows().abs().sort().values),
+    "hubness": (lambda lists: geometry.hubness(lists).counts, geometry.nearest(rows(), 3)),
+    "positives": (geometry.positives, torch.tensor([3.9, 4.0, 4.1, 5.0], dtype=torch.float64)),
+}
+
+
+@pytest.mark.parametrize(("measure", "tensors"), [(of, x) for of, *x in OF_TENSORS.values()], ids=OF_TENSORS)
+def test_an_array_is_measured_as_a_tensor_is(measure, tensors):
+    found, wanted = measure(*(one.numpy() for one in tensors)), measure(*tensors)
+    assert torch.equal(torch.as_tensor(found), torch.as_tensor(wanted))
 
 
 @pytest.mark.parametrize(
@@ -57,11 +77,34 @@ def test_an_array_is_measured_as_a_tensor_is():
         (geometry.pair_cosines, (rows(), rows(d=1)), r"a and b must share the shape \[p, d\], got \[40, 6\]"),
         (geometry.pair_cosines, (rows(), rows(n=1)), r"got \[40, 6\] and \[1, 6\]"),
         (geometry.participation_ratio, (rows(),), r"matrix must have the shape \[d, d\], got \[40, 6\]"),
+        (geometry.iso_score, (rows(),), r"matrix must have the shape \[d, d\], got \[40, 6\]"),
+        (geometry.block_means, (rows(), 2), r"matrix must have the shape \[d, d\], got \[40, 6\]"),
+        (geometry.effective_rank, (covariance(rows()),), r"values must have the shape \[d\], got \[6, 6\]"),
+        (geometry.top_share, (covariance(rows()),), r"values must have the shape \[d\], got \[6, 6\]"),
+        (geometry.stable_rank, (covariance(rows()),), r"values must have the shape \[d\], got \[6, 6\]"),
+        (geometry.rogue_share, (rows(),), r"contributions must have the shape \[d\], got \[40, 6\]"),
+        (geometry.two_nn, (torch.ones(3),), r"distances must have the shape \[n, t\], got \[3\]"),
+        (geometry.mle_dimension, (torch.ones(3), 2), r"distances must have the shape \[n, t\], got \[3\]"),
+        (geometry.hubness, (SOME,), r"lists must have the shape \[n, t\], got \[3\]"),
+        (geometry.hubness, (SOME[None, :0],), "lists must name at least one neighbour"),
+        (geometry.hubness, (SOME[:, None],), "lists must name rows from 0 to n-1=2, got 5"),
+        (geometry.hubness, (-OTHERS[:, None],), "lists must name rows from 0 to n-1=2, got -3"),
+        (geometry.positives, (rows(),), r"gold must have the shape \[p\], got \[40, 6\]"),
+        (geometry.row_cosines, (torch.ones(3), SOME, OTHERS), r"z must have the shape \[n, d\], got \[3\]"),
+        (geometry.row_cosines, (rows(), SOME, OTHERS[:1]), r"first and second must share the shape \[p\], got \[3\]"),
     ],
 )
-def test_shapes_that_torch_would_stretch_or_take_for_a_covariance_are_refused(measure, given, message):
+def test_shapes_that_torch_would_stretch_or_take_for_others_are_refused(measure, given, message):
     with pytest.raises(ValueError, match=message):
         measure.__wrapped__(*given)  # without the check of its signature, which runs in tests alone
+
+
+@pytest.mark.parametrize("wrong", [rows(n=3), torch.eye(3) > 0])
+def test_rows_are_named_by_integers(wrong):
+    with pytest.raises(TypeError, match=f"lists must be a tensor or an array of integers, got {wrong.dtype}"):
+        geometry.hubness.__wrapped__(wrong)
+    with pytest.raises(TypeError, match="first must be a tensor or an array of integers"):
+        geometry.row_cosines.__wrapped__(rows(), wrong[0], SOME)
 
 
 @given(st.integers(1, 200), st.integers(-30, 30), st.integers(0, 1000), st.booleans())

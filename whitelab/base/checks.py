@@ -100,6 +100,23 @@ def as_tensor(x, name: str = "x") -> Tensor:
         raise TypeError(f"{name} must be a tensor, an array or a list of numbers, got {kind}: {error}") from None
 
 
+def check_shape(x, name: str, shape: str) -> Tensor:
+    """Return `as_tensor(x)` if it has the `shape`, such as "d" or "n t": an axis a letter, equal sizes where a letter
+    comes twice."""
+    x, letters = as_tensor(x, name), shape.split()
+    if x.ndim != len(letters) or len({*zip(letters, x.shape, strict=True)}) > len({*letters}):
+        raise ValueError(f"{name} must have the shape [{', '.join(letters)}], got {list(x.shape)}")
+    return x
+
+
+def check_integers(x, name: str, shape: str) -> Tensor:
+    """`check_shape` of a tensor or an array of integers. Raises TypeError for other numbers."""
+    x = check_shape(x, name, shape)
+    if x.is_floating_point() or x.is_complex() or x.dtype == torch.bool:
+        raise TypeError(f"{name} must be a tensor or an array of integers, got {x.dtype}")
+    return x
+
+
 def check_matrix(x, name: str = "x") -> Tensor:
     """`check_batch` of rows as data: cut off from the network that may have made them, so that no gradient passes."""
     return check_batch(x, name).detach()
@@ -111,9 +128,7 @@ def check_batch(x, name: str = "x", rows: int = 1) -> Tensor:
     Integers become float64. float16 and bfloat16 become float32, because their squares overflow or
     lose their digits. Gradients pass through.
     """
-    x = as_tensor(x, name)
-    if x.ndim != 2:
-        raise ValueError(f"{name} must have the shape [n, d], got {list(x.shape)}")
+    x = check_shape(x, name, "n d")
     if x.shape[0] < rows or x.shape[1] < 1:
         raise ValueError(f"{name} must have at least {rows} row(s) and 1 column, got {list(x.shape)}")
     if x.is_complex():

@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whitelab.base.checks import as_tensor, check_int, check_matrix, check_weights
+from whitelab.base.checks import as_tensor, check_int, check_integers, check_matrix, check_shape, check_weights
 from whitelab.base.devices import at_once
 from whitelab.statistics.linalg import exact
 
@@ -40,9 +40,14 @@ def pair_cosines(a: Float[Tensor | np.ndarray, "p d"], b: Float[Tensor | np.ndar
     return cosines_from(dot(a, b), dot(a, a), dot(b, b))
 
 
-def row_cosines(z: Float[Tensor, "n d"], first: Int[Tensor, "p"], second: Int[Tensor, "p"]) -> Float[Tensor, "p"]:
+def row_cosines(
+    z: Float[Tensor | np.ndarray, "n d"], first: Int[Tensor | np.ndarray, "p"], second: Int[Tensor | np.ndarray, "p"]
+) -> Float[Tensor, "p"]:
     """`pair_cosines(z[first], z[second])`, with each row's length computed once and pairs in cache-sized parts."""
-    z = exact(z)
+    z = exact(check_shape(z, "z", "n d"))
+    first, second = check_integers(first, "first", "p"), check_integers(second, "second", "p")
+    if first.shape != second.shape:
+        raise ValueError(f"first and second must share the shape [p], got {list(first.shape)} and {list(second.shape)}")
     count = at_once(z.device, _PAIRS_PER_PART, 3 * 8 * z.shape[1])
     sides = (rows.split(count) for rows in (first, second))
     parts = [(z[a] * z[b]).sum(-1) for a, b in zip(*sides, strict=True)]

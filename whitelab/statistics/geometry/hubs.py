@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whitelab.base.checks import check_choice, check_int, check_matrix
+from whitelab.base.checks import check_choice, check_int, check_integers, check_matrix
 from whitelab.base.progress import Progress, silent
 from whitelab.statistics.geometry.cosines import normalize
 from whitelab.statistics.geometry.neighbours import in_blocks, nearest, nearest_rows
@@ -32,8 +33,14 @@ class Hubness:
     never: float
 
 
-def hubness(lists: Int[Tensor, "n t"]) -> Hubness:
-    """The hubs of lists of neighbours, such as `nearest` makes."""
+def hubness(lists: Int[Tensor | np.ndarray, "n t"]) -> Hubness:
+    """The hubs of lists of neighbours, such as `nearest` makes. Raises ValueError for rows that are not there."""
+    lists = check_integers(lists, "lists", "n t")
+    if not lists.numel():
+        raise ValueError(f"lists must name at least one neighbour, got {list(lists.shape)}")
+    low, high = torch.stack(lists.aminmax()).tolist()
+    if low < 0 or high >= len(lists):
+        raise ValueError(f"lists must name rows from 0 to n-1={len(lists) - 1}, got {low if low < 0 else high}")
     counts = torch.bincount(lists.flatten(), minlength=lists.shape[0])
     centred = counts.double() - counts.double().mean()
     spread = float(centred.square().mean())

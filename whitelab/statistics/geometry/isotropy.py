@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab.base.checks import as_tensor, check_int, check_matrix
+from whitelab.base.checks import check_int, check_matrix, check_shape
 from whitelab.statistics.geometry.cosines import normalize
 from whitelab.statistics.linalg import eigen, exact, from_mean, gram, kept_rank
 
@@ -16,23 +16,20 @@ def participation_ratio(matrix: Float[Tensor | np.ndarray, "d d"]) -> float:
     From traces, no eigenvalues needed. White data of n rows gives about d n / (d + n), not d. NaN for a zero matrix.
     Raises ValueError for a matrix that is not square, as rows are not.
     """
-    matrix = as_tensor(matrix, "matrix")
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"matrix must have the shape [d, d], got {list(matrix.shape)}")
-    matrix = exact(matrix)
+    matrix = exact(check_shape(matrix, "matrix", "d d"))
     squares = float(matrix.square().sum())
     return float(matrix.diagonal().sum()) ** 2 / squares if squares > 0 else float("nan")
 
 
-def block_means(matrix: Float[Tensor, "d d"], size: int) -> tuple[Float[Tensor, "s s"], int]:
+def block_means(matrix: Float[Tensor | np.ndarray, "d d"], size: int) -> tuple[Float[Tensor, "s s"], int]:
     """A square matrix reduced to at most `size` x `size` means of blocks b x b, and b.
 
     Where b does not divide d the last blocks are smaller.
     """
     check_int(size, "size", 1)
+    matrix = exact(check_shape(matrix, "matrix", "d d"))
     d = matrix.shape[0]
     block = max(1, -(-d // size))
-    matrix = exact(matrix)
     place = torch.arange(d, device=matrix.device)
     member = torch.zeros(-(-d // block), d, dtype=torch.float64, device=matrix.device)
     member[place // block, place] = 1.0
@@ -40,13 +37,14 @@ def block_means(matrix: Float[Tensor, "d d"], size: int) -> tuple[Float[Tensor, 
     return mean @ matrix @ mean.T, block
 
 
-def effective_rank(values: Float[Tensor, "d"]) -> float:
+def effective_rank(values: Float[Tensor | np.ndarray, "d"]) -> float:
     """exp of the entropy of the singular values of the centred data (Roy and Vetterli 2007).
 
     From `linalg.eigenvalues` of the covariance.
 
     The p_i are sqrt(lambda_i) / sum_j sqrt(lambda_j) of the covariance; some codes use lambda_i.
     """
+    values = exact(check_shape(values, "values", "d"))
     root = values[: kept_rank(values)].sqrt()
     if root.sum() <= 0:
         return float("nan")
@@ -54,26 +52,29 @@ def effective_rank(values: Float[Tensor, "d"]) -> float:
     return float(torch.special.entr(p).sum().exp())
 
 
-def top_share(values: Float[Tensor, "d"]) -> float:
+def top_share(values: Float[Tensor | np.ndarray, "d"]) -> float:
     """lambda_1 / sum lambda, from descending eigenvalues: the first direction's share of the variance."""
+    values = exact(check_shape(values, "values", "d"))
     return float(values[0] / values.sum()) if values.sum() > 0 else float("nan")
 
 
-def stable_rank(values: Float[Tensor, "d"]) -> float:
+def stable_rank(values: Float[Tensor | np.ndarray, "d"]) -> float:
     """sum lambda / lambda_1 = ||Y||_F^2 / ||Y||_2^2 of the centred rows Y (Rudelson and Vershynin 2007, section 1).
 
     From the covariance's eigenvalues, descending: 1 to d, and never above the rank. NaN where all are 0.
     """
+    values = exact(check_shape(values, "values", "d"))
     return float(values.sum() / values[0]) if values.sum() > 0 else float("nan")
 
 
-def iso_score(matrix: Float[Tensor, "d d"], directions: int | None = None) -> float:
+def iso_score(matrix: Float[Tensor | np.ndarray, "d d"], directions: int | None = None) -> float:
     """IsoScore of rows with this covariance: 0 for a line, 1 for a round one (Rudman et al. 2022, Algorithm 1).
 
     Its steps (the variances along the principal axes, brought to the length sqrt(d); their distance from (1, ..., 1)
     as the isotropy defect; its rescaling) come to (PR - 1) / (d - 1) with PR the `participation_ratio`. `directions`
     stands for d where null directions are counted out. NaN where d < 2 or the matrix is zero.
     """
+    matrix = check_shape(matrix, "matrix", "d d")
     count = matrix.shape[0] if directions is None else directions
     return (participation_ratio(matrix) - 1) / (count - 1) if count > 1 else float("nan")
 
@@ -111,13 +112,14 @@ def cosine_contributions(x) -> Float[Tensor, "d"]:
     return (u.sum(0).square() - u.square().sum(0)) / (n * (n - 1))
 
 
-def rogue_share(contributions: Float[Tensor, "d"], top: int = 1) -> float:
+def rogue_share(contributions: Float[Tensor | np.ndarray, "d"], top: int = 1) -> float:
     """The `top` coordinates' share of the mean cosine: the largest of its `cosine_contributions` over their sum.
 
     Timkey and van Schijndel 2021. Near 1: a few "rogue" coordinates make the cone. Where the mean cosine
     is near 0 (after centring, say) the share is one of next to nothing and may lie far outside 0..1; NaN where
     it is 0 or NaN. Raises ValueError for a `top` that is not within 1..d.
     """
+    contributions = exact(check_shape(contributions, "contributions", "d"))
     check_int(top, "top", 1, len(contributions), "d")
     total = float(contributions.sum())
     return float((contributions / total).topk(top).values.sum()) if total and total == total else float("nan")

@@ -3,11 +3,12 @@
 import math
 from functools import partial
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whitelab.base.checks import as_tensor, check_choice, check_matrix
+from whitelab.base.checks import as_tensor, check_choice, check_matrix, check_shape
 from whitelab.base.devices import threads_on
 from whitelab.base.threads import side_by_side
 from whitelab.statistics.geometry.cosines import normalize, row_weights
@@ -93,14 +94,15 @@ def uniformity_floor(dim: int, t: float = 2.0) -> float:
     return float(torch.tensor(float(hyp0f1(dim / 2, t * t)), dtype=torch.float64).log()) - 2 * t
 
 
-def positives(gold: Float[Tensor, "p"], rule: str = "gt4") -> Int[Tensor, "m"]:
+def positives(gold: Float[Tensor | np.ndarray, "p"], rule: str = "gt4") -> Int[Tensor, "m"]:
     """Positions of the positive pairs under a rule of `POSITIVES`."""
     check_choice(rule, "positives", POSITIVES)
+    gold = check_shape(gold, "gold", "p")
     chosen = gold > 4 if rule == "gt4" else gold >= 4
     return chosen.nonzero()[:, 0]
 
 
-def no_positives(gold: Float[Tensor, "p"], rule: str = "gt4") -> str:
+def no_positives(gold: Float[Tensor | np.ndarray, "p"], rule: str = "gt4") -> str:
     """Why alignment is not defined where no pair is positive; empty where one is."""
     if len(positives(gold, rule)):
         return ""
