@@ -149,6 +149,18 @@ def test_the_losses_of_a_grid_are_the_spots_of_its_settings_with_a_reason_for_ea
     assert seen == [(done, 10) for done in range(1, 11)]
 
 
+def test_losses_of_models_whose_names_end_alike_are_told_apart(place):
+    paths = [place / name / "model" for name in ("one", "two")]
+    for seed, path in enumerate(paths):
+        build_model(path, seed=seed)
+    grid = Grid([*map(str, paths), str(place / "gone" / "model")], str(place / "graded.csv"), ["graded"], ())
+    *_, found = losses(grid, "graded")
+    assert [one.model for one in found.spots] == ["one/model"] * 3 + ["two/model"] * 3
+    first, second = (found.spreads[f"{name}/model"]["none"] for name in ("one", "two"))
+    assert not np.array_equal(first, second)
+    assert list(found.left_out) == ["gone/model"]
+
+
 def test_a_task_that_is_not_there_says_so(encoder, place):
     with pytest.raises(Unscored, match="holds no task 'sts99'"):
         list(spaces(encoder, str(place / "data"), ["sts99"]))

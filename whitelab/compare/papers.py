@@ -9,7 +9,7 @@ from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.compare import published
 from whitelab.compare.bench import Bench, tried
-from whitelab.compare.grid import Grid, Loaded
+from whitelab.compare.grid import Grid, Loaded, names_apart
 from whitelab.compare.presets import PRESETS, Preset
 from whitelab.compare.published import SPEARMAN, Published
 from whitelab.encoding.embeddings import LayerEmbeddings
@@ -157,7 +157,8 @@ def losses(
     """WhitenedCSE Figures 1 and 3 of every model of a grid on one task, one setting more each time.
 
     Its settings are those of the grid and those of Figure 1, whose cosines are kept. What cannot be had is left out
-    with its reason. A model is loaded by `load(name, dtype, allow_bin)`; `progress(done, total)` counts settings.
+    with its reason. Models are named as `compare` names them. A model is loaded by `load(name, dtype, allow_bin)`;
+    `progress(done, total)` counts settings.
     """
 
     def settings(dim: int = 0) -> tuple[Setting, ...]:
@@ -165,10 +166,12 @@ def losses(
 
     # Of Figure 1 the settings depend on the width, and may be in the grid: a model can have more or fewer.
     found, done, total = Losses(), 0, len(grid.models) * len(settings())
+    apart = names_apart(grid.models)
     for model in grid.models:
         encoder = Loaded(model, grid.dtype, model in grid.allow_bin, load).encoder
         lost = isinstance(encoder, str)
         name, dim = (model, 0) if lost else (encoder.name, encoder.dim)
+        name = apart.get(model, name)
         bench = None if lost else Bench(encoder, grid.data, task, store, grid.keep_going)
         for one in settings(dim):
             made = encoder if lost else tried(lambda one=one, bench=bench: spot(bench, one, grid.rules, positives))
@@ -176,7 +179,7 @@ def losses(
                 found = found.without(name, one, made)
             else:
                 kept = one in spread_settings(dim)
-                found = found.plus(made, cosine_spread(bench, one, grid.rules) if kept else None)
+                found = found.plus(replace(made, model=name), cosine_spread(bench, one, grid.rules) if kept else None)
             done += 1
             progress(min(done, total), total)
             yield found
