@@ -9,6 +9,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from whitelab.base.checks import check_int
+from whitelab.base.wording import quantity
 
 # A search is exhaustive up to so many subsets: 20 layers without whitening, 13 where a Cholesky factor a subset
 # suffices, 10 where each takes an eigendecomposition. For more, sizes are complete from one layer up while they fit
@@ -61,7 +62,7 @@ class Plan:
 def _span(sizes: Sequence[int]) -> str:
     first, last = sizes[0], sizes[-1]
     if first == last:
-        return f"{first} layer{'' if first == 1 else 's'}"
+        return quantity(first, "layer")
     if len(sizes) == last - first + 1:
         return f"{first} to {last} layers"
     return f"{', '.join(map(str, sizes))} layers"
