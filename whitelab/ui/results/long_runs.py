@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, suppress
 import streamlit as st
 
 from whitelab.base.switches import TRAINING, switched_on
-from whitelab.ui.results.worker import Job, Jobs
+from whitelab.ui.results.worker import Job, Jobs, is_open
 
 LONGEST = 8  # that may wait or run at a time
 FULL = f"{LONGEST} runs and corpora wait already. Begin another when one has ended."
@@ -63,7 +63,7 @@ def take_turn(
 
 def turn(job: Job | None) -> str:
     """What work does in the queue, `waiting` or `stopping`; empty where it is under way, or has ended."""
-    if job is None or job.finished:
+    if not is_open(job):
         return ""
     return "stopping" if job.cancelling else "waiting" if job.state == "queued" else ""
 

@@ -290,9 +290,8 @@ class Jobs:
         return ", ".join(other.title for other in itertools.takewhile(lambda other: other is not job, self.active()))
 
     def is_open(self, key: str) -> bool:
-        """Whether a job of this key waits or runs."""
-        job = self.get(key)
-        return job is not None and not job.finished
+        """Whether there is a job of this key and it waits or runs."""
+        return is_open(self.get(key))
 
     def _behind(self, job: Job) -> bool:
         """Whether a job lets others go first: nobody waits for it any more."""
@@ -376,6 +375,11 @@ class Jobs:
         """Seconds until every job under way has run long enough for another to begin beside it."""
         begun = [self._clock() if job.started is None else job.started for job in self._running]
         return max((LONG_SECONDS - (self._clock() - start) for start in begun), default=0.0)
+
+
+def is_open(job: Job | None) -> bool:
+    """Whether there is a job and it waits or runs."""
+    return job is not None and not job.finished
 
 
 def describe(error: BaseException | None) -> str:

@@ -16,7 +16,7 @@ from whitelab.encoding.names import shown_name
 from whitelab.encoding.pooling import UNIT
 from whitelab.ui.results import long_runs
 from whitelab.ui.results.jobs import REDRAW, redraw
-from whitelab.ui.results.worker import Job
+from whitelab.ui.results.worker import Job, is_open
 from whitelab.ui.sections import corpus_begin
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.sidebar.workspace import Workspace
@@ -43,7 +43,7 @@ def choose() -> str:
 def draw(chosen: Workspace, folder: str) -> str:
     """The corpus in a folder, or how one is begun there; the lines that do the same in Python."""
     job = corpus_begin.job_of(folder) if folder else None
-    if folder and (_is_open(job) or _status(folder)):
+    if folder and (is_open(job) or _status(folder)):
         manifest = _manifest(folder)
         _watch(folder, chosen, manifest.stamp if manifest and changed_since(manifest) else "")
         k = _k(chosen, manifest)
@@ -82,10 +82,6 @@ def _begin(chosen: Workspace, folder: str, job: Job | None) -> dict:
     return {}
 
 
-def _is_open(job: Job | None) -> bool:
-    return job is not None and not job.finished
-
-
 def _status(folder: str) -> Status | None:
     try:
         return status(folder)
@@ -113,7 +109,7 @@ def _watch(folder: str, chosen: Workspace, outdated: str) -> None:
     `outdated` is the stamp of texts that have changed since.
     """
     job, found = corpus_begin.job_of(folder), _status(folder)
-    under_way = _is_open(job)
+    under_way = is_open(job)
     if st.session_state.pop(REDRAW, False) or not (found or under_way):
         st.rerun()
     if found is None:
@@ -289,7 +285,7 @@ def _state(found: Status, job: Job | None) -> str:
         return turn
     if found.running:
         return "Under way."
-    if _is_open(job):
+    if is_open(job):
         return "The model is being loaded."
     if found.lost:
         return f"{quantity(found.lost, 'chunk is', 'chunks are')} damaged or gone since it was finished."

@@ -11,7 +11,7 @@ from whitelab.training.own_process import trained_apart
 from whitelab.training.runs import RUNNING, WAITING, Run, RunError, Summary, runs
 from whitelab.ui.results import long_runs
 from whitelab.ui.results.study import remembered
-from whitelab.ui.results.worker import Job
+from whitelab.ui.results.worker import Job, is_open
 
 NOT_STARTED = "not started"  # the state of a run that waits on disk and for no turn
 ENDING = "ending"  # that of one whose end is on record, while its process clears up
@@ -80,12 +80,12 @@ class Entry:
     @property
     def open(self) -> bool:
         """Whether it is trained now or waits for its turn, here or in another process."""
-        return self.summary.state == RUNNING or (self.job is not None and not self.job.finished)
+        return self.summary.state == RUNNING or is_open(self.job)
 
     @property
     def state(self) -> str:
         """The run's state, as far as its turn in the queue does not say more."""
-        if self.job is None or self.job.finished:
+        if not is_open(self.job):
             return NOT_STARTED if self.summary.state == WAITING else self.summary.state
         if turn := long_runs.turn(self.job):
             return turn

@@ -16,7 +16,7 @@ from whitelab.training.costs import seconds_left
 from whitelab.training.runs import CANCELLED, DIED, FAILED, FINISHED, RUNNING, WAITING, Run, RunError
 from whitelab.ui.results import long_runs
 from whitelab.ui.results.jobs import REDRAW, STREAM_SECONDS, redraw
-from whitelab.ui.results.worker import time_left
+from whitelab.ui.results.worker import is_open, time_left
 from whitelab.ui.sidebar import model, workspace
 from whitelab.ui.training import background
 from whitelab.ui.training.background import ENDING, NOT_STARTED, PROBLEM, Entry
@@ -236,7 +236,7 @@ def _progress(one: Entry) -> None:
     elif one.state == ENDING:
         words = f"{one.name}: {one.summary.state}, its process is closing"
     st.progress(min(one.summary.step / steps, 1.0), words)
-    if one.job is None or one.job.finished:
+    if not is_open(one.job):
         st.caption(f"Trained by {one.run.owner()}.")
         return
     st.button(
