@@ -39,7 +39,7 @@ if pairs is not None:
     data_of(task=pairs.task, split=pairs.split)
     data_views.numbers(chosen, pairs, lengths)
     data_views.charts(pairs, lengths)
-    note(*(one for one in pairs.notes if not one.startswith("malformed rows")))  # they are listed
+    note(*malformed.notes_beside(pairs))
     if pairs.problems:
         with st.expander(f"{quantity(len(pairs.problems), 'row was', 'rows were')} rejected", icon=":material/rule:"):
             malformed.table(pairs.problems)

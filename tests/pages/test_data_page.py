@@ -193,8 +193,10 @@ def test_rejected_rows_are_listed_with_line_and_reason_before_and_after_they_are
     listed = table(at, "reason")
     assert list(listed["line"]) == [22, 23, 24]
     assert "score 'high' is not a number" in list(listed["reason"])
+    assert not said(at, "malformed rows left out")  # their number stands over the list
     press(at, "use-file")
     assert any(one.label == "3 rows were rejected" for one in at.expander)
+    assert not said(at, "malformed rows left out")
     assert any(one.label == "3 malformed rows were left out" for one in until(go_to(at, "overview")).expander)
 
 

@@ -127,7 +127,7 @@ def _summary(pairs: SentencePairs) -> None:
     words += f", {len(pairs.subset_names)} subsets" if len(pairs.subset_names) > 1 else ""
     st.markdown(words + (f". **{quantity(rejected, 'row')} rejected**:" if rejected else ", no row rejected."))
     malformed.table(pairs.problems, named=False)
-    note(*(one for one in pairs.notes if not one.startswith("malformed rows")))
+    note(*malformed.notes_beside(pairs))
 
 
 def _code(sheet: Sheet, chosen: dict[str, str | None]) -> str:

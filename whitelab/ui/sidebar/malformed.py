@@ -6,7 +6,8 @@ from contextlib import contextmanager
 import streamlit as st
 
 from whitelab.base.wording import plain, quantity, spaced
-from whitelab.datasets import DataError, MalformedRows, Problem
+from whitelab.datasets import DataError, MalformedRows, Problem, SentencePairs
+from whitelab.datasets.loading import left_out as left_out_note
 from whitelab.figures import heights
 from whitelab.ui.widgets.address import bound
 
@@ -27,6 +28,11 @@ def table(problems: Sequence[Problem], named: bool = True) -> None:
     st.dataframe(rows, hide_index=True, height=height, column_config=narrow, alt=alt)
     if len(problems) > SHOWN:
         st.caption(f"The first {spaced(SHOWN)} of {spaced(len(problems))}.")
+
+
+def notes_beside(pairs: SentencePairs) -> list[str]:
+    """The notes of `pairs` that stand beside their `table`: all but the one that counts its rows."""
+    return [one for one in pairs.notes if one != left_out_note(pairs.problems, pairs.first)]
 
 
 @contextmanager
