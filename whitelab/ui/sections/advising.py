@@ -184,7 +184,7 @@ def _advise_sentences(rows: LayerRows, setting: Setting, purpose: str, progress:
 # ---------------------------------------------------------------------------------------------------- the answer
 
 
-def note(advice: Advice) -> str:
+def tried_on(advice: Advice) -> str:
     """What was tried, and on what maps were fitted where pairs judge them."""
     evidence = advice.evidence
     if evidence is None:

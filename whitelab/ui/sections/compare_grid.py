@@ -354,8 +354,13 @@ def intervals(grid: Grid, cells: Sequence[Cell]) -> Resampled | None:
     key = _stand(grid, cells)
     claim("resampled", key)
     job = jobs().submit(key, "Resampling the pairs of each task", work, "tasks")
-    note = lambda found: f"{spaced(RESAMPLES)} resamples of {quantity(len(found.tasks), 'task')}."  # noqa: E731
-    return follow(job, lambda found: None, key="resampled", note=note, room=1)
+    return follow(
+        job,
+        lambda found: None,
+        key="resampled",
+        note=lambda found: f"{spaced(RESAMPLES)} resamples of {quantity(len(found.tasks), 'task')}.",
+        room=1,
+    )
 
 
 def row_against_row(drawn: Resampled, cells: Sequence[Cell], preset: str) -> None:

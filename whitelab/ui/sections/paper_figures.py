@@ -177,13 +177,18 @@ def size_curve(grid: PaperGrid) -> str:
         chart(sizes, "paper-sizes", lambda: rows)
 
     job = study_job(_subsets, grid, title="Scoring every subset of layers", unit="steps", place="paper-sizes")
-    note = lambda found: (  # noqa: E731
-        f"{spaced(found.scored)} subsets; the best is {layer_names(found.best.layers)} with "
-        f"{found.best.spearman:.2f}, {grid.over}."
-        if found.best
-        else "No score is defined."
+    follow(
+        job,
+        draw,
+        key="paper-sizes-part",
+        note=lambda found: (
+            f"{spaced(found.scored)} subsets; the best is {layer_names(found.best.layers)} with "
+            f"{found.best.spearman:.2f}, {grid.over}."
+            if found.best
+            else "No score is defined."
+        ),
+        room=heights.room(heights.LOW),
     )
-    follow(job, draw, key="paper-sizes-part", note=note, room=heights.room(heights.LOW))
     st.caption(
         "Huang et al. 2021 (WhiteningBERT), Figure 2, BERT-base: three layers were best there (1 + 2 + 12). The "
         "figure prints no numbers; its first two sizes are the best cells of Figure 1, "
@@ -286,8 +291,13 @@ def losses(grid: Grid) -> str:
             return ""
     title = "Measuring alignment and uniformity"
     job = study_job(_losses, grid, task, positives, title=title, unit="settings", place="paper-losses")
-    note = lambda found: f"{quantity(len(found.spots), 'setting')} on {task}."  # noqa: E731
-    follow(job, _draw_losses, key="paper-losses-part", note=note, room=heights.room(heights.PLANE))
+    follow(
+        job,
+        _draw_losses,
+        key="paper-losses-part",
+        note=lambda found: f"{quantity(len(found.spots), 'setting')} on {task}.",
+        room=heights.room(heights.PLANE),
+    )
     st.caption(
         "Zhuo et al. 2023 (WhitenedCSE), Figures 1 and 3, Eq. 9 and 10. The paper draws the losses during training, "
         "every 125 steps on the STS-B development set, and prints no number of them. Drawn here are models as they "
