@@ -20,18 +20,23 @@ def test_in_an_installation_the_top_level_lies_inside_the_package(tmp_path, monk
 
 
 @pytest.mark.parametrize(
-    ("started", "said"),
+    ("started", "in_a_clone", "installed"),
     [
-        ("/usr/bin/whitelab", "whitelab"),
-        ("whitelab.exe", "whitelab"),
-        ("/home/me/whitelab/__main__.py", "python -m whitelab"),
-        ("-c", "python -m whitelab"),
-        ("", "python -m whitelab"),
+        ("/usr/bin/whitelab", "whitelab", "whitelab"),
+        ("whitelab.exe", "whitelab", "whitelab"),
+        ("/home/me/whitelab/__main__.py", "python -m whitelab", "python -m whitelab"),
+        ("/home/me/app.py", "python -m whitelab", "whitelab"),
+        ("-c", "python -m whitelab", "whitelab"),
+        ("", "python -m whitelab", "whitelab"),
     ],
 )
-def test_the_program_has_the_name_it_was_started_by(started, said, monkeypatch):
+def test_the_program_has_the_name_it_was_started_by_or_that_of_the_installation(
+    started, in_a_clone, installed, tmp_path, monkeypatch
+):
     monkeypatch.setattr(sys, "argv", [started, "score"])
-    assert program() == said
+    assert program() == in_a_clone
+    monkeypatch.setattr(installation, "_INSIDE", tmp_path)
+    assert program() == installed
 
 
 @pytest.mark.parametrize("extra", EXTRAS)

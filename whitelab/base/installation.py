@@ -27,8 +27,14 @@ def shipped(name: str) -> Path:
 
 
 def program() -> str:
-    """What to type before a command's name, as this process was started: `whitelab` or `python -m whitelab`."""
-    return "whitelab" if Path(sys.argv[0]).stem == "whitelab" else "python -m whitelab"
+    """What to type before a command's name: `whitelab` or `python -m whitelab`, as this process was started.
+
+    One that no command started, such as the app's, has `whitelab` in an installation, which brings that command;
+    where a tool keeps whitelab apart, `python` is another one.
+    """
+    started = Path(sys.argv[0])
+    other = started.name != "__main__.py" and _INSIDE.is_dir()
+    return "whitelab" if started.stem == "whitelab" or other else "python -m whitelab"
 
 
 def need(extra: str) -> None:
