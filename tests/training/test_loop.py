@@ -1,5 +1,6 @@
 """A run from its first step to its last: seeds decide everything, a kill changes nothing."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import torch
 from families import build_family
 from tiny import SENTENCES, build_model
 
+from whitelab.datasets.pairs import hash_texts
 from whitelab.encoding.embed import embed
 from whitelab.encoding.encoders import load_encoder
 from whitelab.encoding.names import ModelError
@@ -195,6 +197,21 @@ def test_a_checkpoint_belongs_to_its_scored_pairs(config, pairs, tmp_path):
     for other in (None, replace(pairs, gold=pairs.gold[::-1].copy())):
         with pytest.raises(CheckpointError, match="evaluation must be the pairs with which the run was begun"):
             train(config, SENTENCES, other, tmp_path, resume=True)
+
+
+def test_a_run_goes_on_that_was_begun_when_fingerprints_held_the_name_of_a_lone_subset(config, pairs, tmp_path):
+    config = replace(config, steps=2)
+    assert len(pairs.subset_names) == 1
+    whole(config, pairs, tmp_path)
+    earlier, state = hashlib.sha256(), checkpoints(tmp_path / "checkpoints")[-1] / "state.pt"
+    for texts in (pairs.first, pairs.second, pairs.subset_names):
+        hash_texts(earlier, texts)
+    earlier.update(pairs.gold.tobytes() + pairs.subset.tobytes())
+    held = torch.load(state, weights_only=True)
+    torch.save(held | {"begun_with": held["begun_with"] | {"evaluation": earlier.hexdigest()}}, state)
+    assert whole(config, pairs, tmp_path, resume=True)[0] == []
+    with pytest.raises(CheckpointError, match="evaluation must be the pairs with which the run was begun"):
+        train(config, SENTENCES, replace(pairs, subset_names=("other",)), tmp_path, resume=True)
 
 
 @pytest.mark.parametrize(

@@ -160,8 +160,16 @@ class SentencePairs:
 
         A lone subset has the name of its task, which a file has from where it lies, and decides nothing.
         """
+        return self._digest(self.subset_names if len(self.subset_names) > 1 else ())
+
+    @property
+    def fingerprint_with_name(self) -> str:
+        """`fingerprint` with a lone subset's name in it, which runs have that were begun before it was left out."""
+        return self._digest(self.subset_names)
+
+    def _digest(self, names: Sequence[str]) -> str:
         digest = hashlib.sha256()
-        for texts in (self.first, self.second, self.subset_names if len(self.subset_names) > 1 else ()):
+        for texts in (self.first, self.second, names):
             hash_texts(digest, texts)
         digest.update(self.gold.astype("<f8").tobytes())
         digest.update(self.subset.astype("<i8").tobytes())

@@ -95,7 +95,9 @@ def _check(state: dict, trainer: Trainer) -> None:
     for name, value in trainer.config.as_dict().items():
         if value != was[name]:
             raise CheckpointError(f"{name}={value!r} must be {was[name]!r}, with which the run was begun")
-    was = state.get("begun_with", {})
+    was, pairs = state.get("begun_with", {}), trainer.evaluation
+    if pairs is not None and was.get("evaluation") == pairs.fingerprint_with_name:
+        was = was | {"evaluation": pairs.fingerprint}
     for name, value in _begun_with(trainer).items():
         if value != was.get(name):
             raise CheckpointError(f"{_BEGUN_WITH[name]} with which the run was begun")
