@@ -124,13 +124,17 @@ def identity(like: Float[Tensor, "d"]) -> Whitener:
 
 
 def center_directions(moments: Moments) -> Directions:
-    """U: the principal directions unscaled."""
-    return Directions.weighted(moments.eigen, torch.ones_like(moments.eigen.values))
+    """U: the principal directions unscaled, with those that the data do not span."""
+    every = moments.eigen_all
+    return Directions.weighted(every, torch.ones_like(every.values), moments.eigen.rank)
 
 
 @of_moments
 def fit_center(moments: Moments, k: int | None = None) -> Whitener:
-    """Subtract the mean; with `k`, also keep only the top-k principal directions, unscaled."""
+    """Subtract the mean; with `k`, also keep only the top-k principal directions, unscaled.
+
+    A `k` below d drops all that the data do not span; d keeps them, as no `k` does.
+    """
     if k is None:
         return Whitener("center", moments.mean, None, moments.dim, None, moments.count)
     return _whitener("center", moments, center_directions(moments), k)
@@ -274,7 +278,7 @@ def soft_directions(moments: Moments, gamma: float | str, alpha: float) -> Direc
         found = Directions.weighted(kept, last, moments.eigen.rank)
         return replace(found, factors=(logs - logs[:, -1:]).exp(), exponents=exponents)
     if gamma == 0:
-        return Directions.weighted(every, torch.ones_like(every.values), moments.eigen.rank)
+        return center_directions(moments)
     kept = every if ridge > 0 else moments.eigen
     return Directions.weighted(kept, (kept.values + ridge).pow(-gamma / 2), moments.eigen.rank)
 
