@@ -42,11 +42,15 @@ look.dress()
 name = page.url_path or PAGES[0]
 lesson_strip.open_lesson(name)
 workspace.draw(name)
+words = st.container()
 try:
-    if lesson_strip.draw():
-        page.run()
+    with address.noted(address.PAGE):
+        if lesson_strip.draw():
+            page.run()
 finally:
     address.settle()
+    if missed := address.misread(address.PAGE):
+        words.warning(f"{missed} The page shows what is computed.")
     opened = st.session_state.pop(workspace.OPENED, None)  # a session keeps no embeddings
 if opened is not None:
     with st.session_state[workspace.AHEAD]:

@@ -43,7 +43,7 @@ with left:
         accept_new_options=True,
         help="Type a Hugging Face name or the path of a folder. A model that is not here yet is downloaded.",
     )
-    picked = st.multiselect("Tasks", tasks, default=tasks, key="tasks", bind="query-params")
+    picked = st.multiselect("Tasks", tasks, default=tasks, **address.linked("tasks", tasks))
 with right:
     with address.spelt("preset", PRESETS, lambda name: PRESETS[name].label):
         preset = st.selectbox(

@@ -11,6 +11,7 @@ from whitelab.ui.results.scores import curve_of, doubt_of, scored
 from whitelab.ui.sections import controls_of_k, every_layer, search_cost
 from whitelab.ui.sections.held_out_curve import cross_fitted, held_out_words
 from whitelab.ui.sidebar.workspace import take
+from whitelab.ui.widgets.address import linked
 from whitelab.ui.widgets.chart import chart, line_key
 from whitelab.ui.widgets.metric import Metric, headlines, score_metric
 from whitelab.whitening import variant
@@ -53,7 +54,7 @@ headlines(
     ),
 )
 with st.container(horizontal=True, vertical_alignment="center"):
-    lines = space.n_subsets > 1 and st.toggle("One line for each subset", key="lines", bind="query-params")
+    lines = space.n_subsets > 1 and st.toggle("One line for each subset", **linked("lines", False))
     wanted = controls_of_k.ask()
     if curve.best_k and takes_k:
         st.button(f"Take the best k, {curve.best_k}", on_click=take, kwargs={"k": curve.best_k})

@@ -212,6 +212,31 @@ def test_what_an_address_asks_for_and_cannot_have_is_said_until_the_knob_is_move
         assert not missed(choose(at, layers=[0]))
 
 
+# page -> what can be had of its own knobs, as the app writes it or by name, and what cannot
+KNOBS = {
+    "whitening": ({"format": "safetensors", "see": "Spectrum"}, {"format": "foo", "see": "foo"}),
+    "anisotropy": ({"measure": "mean_cosine", "space": "Projection", "dims": "3"}, {"measure": "foo", "space": "foo"}),
+    "layers": ({"searched": "whitened", "right-map": "Gain over raw"}, {"searched": "foo", "right-map": "foo"}),
+    "dimensions": ({"controls-of-k": "false"}, {"controls-of-k": "perhaps"}),
+    "uniformity": ({"positives": "gold >= 4"}, {"positives": "foo"}),
+    "compare": ({"preset": "mteb", "part": "Grid"}, {"preset": "foo", "part": "foo", "tasks": "foo"}),
+    "retrieval": ({"compared-by": "ndcg@10"}, {"compared-by": "foo"}),
+    "advise": ({"purpose": "threshold"}, {"purpose": "foo"}),
+    "probe": ({"classifier-demo": "linear"}, {"classifier-demo": "foo"}),
+}
+
+
+@pytest.mark.parametrize("page", KNOBS)
+def test_what_an_address_asks_for_of_a_page_and_cannot_have_is_said_there(page, small):
+    can, cannot = KNOBS[page]
+    assert not missed(until(start(page, **small | can)))
+    (said,) = missed(at := until(start(page, **small | cannot)))
+    for key, word in cannot.items():
+        assert f"{key}={word}" in said.replace("\\", "")
+    at.query_params.clear()
+    assert not missed(until(go_to(at, "data")))
+
+
 @pytest.mark.parametrize("typed", ["1,3", "L1+L3", "1 3", "L1,-1", ["1", "-1"], "3, 1"])
 def test_layers_can_be_typed_into_an_address_as_they_are_written_elsewhere(typed, small):
     at = until(start(**small, layers=typed))

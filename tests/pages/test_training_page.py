@@ -648,7 +648,7 @@ def test_what_a_link_asks_of_the_form_and_cannot_have_is_said_until_the_knob_is_
     wrong |= {"objective": "Nonsense", "beside": "Nothing"}
     at = visit(**wrong, seed="3")
     (words,) = (one.value.replace("\\", "") for one in at.warning if "The address asks for" in one.value)
-    asked = words.removeprefix("The address asks for ").partition(", which cannot be had here. The form shows")[0]
+    asked = words.removeprefix("The address asks for ").partition(", which cannot be had here. The page shows")[0]
     assert set(asked.split(", ")) == {f"{key}={value}" for key, value in wrong.items()}
     assert not said(choose(at, drawn, steps=7), "steps=0")
     assert said(at, "every=-3")

@@ -37,6 +37,7 @@ from whitelab.ui.sections import labelled_texts, probing, rankings, retrieval_se
 from whitelab.ui.sidebar import own_data, workspace
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.widgets.address import linked
 from whitelab.ui.widgets.chart import chart, rounded_table
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, headlines, number
@@ -100,7 +101,7 @@ def _pairs(chosen: Workspace, opened: Opened, purpose: str) -> Question:
         low, high = float(gold.min()), float(gold.max())
         if low < high:
             ends = low, high, gold_middle(gold)
-            gold_from = st.slider("The same from a gold score of", *ends, key="gold-from", bind="query-params")
+            gold_from = st.slider("The same from a gold score of", *ends, **linked("gold-from", ends[-1]))
             words = f", gold_from={gold_from!r}"
     job = study_job(advise_pairs, opened.space, _asked(chosen.setting), purpose, gold_from, **_TITLE)
     code = f"advice = whitelab.advise_pairs(space, setting, {purpose!r}{words})\n"

@@ -22,6 +22,7 @@ from whitelab.ui.results.jobs import claim, follow, jobs
 from whitelab.ui.results.study import name_of, remembered, study_job
 from whitelab.ui.sections import mteb_files
 from whitelab.ui.sidebar.model import shared_encoder
+from whitelab.ui.widgets.address import linked
 from whitelab.ui.widgets.chart import chart, keep_rows, rounded_table, text_width
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.note import note
@@ -144,8 +145,7 @@ def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> None:
         view = view_picker(grid)
         tested = st.toggle(
             "Intervals and tests",
-            key="tested",
-            bind="query-params",
+            **linked("tested", False),
             help="Resamples the pairs of every task: an interval for each cell, and any row against any other.",
         )
     resampled: dict[str, Resampled] = st.session_state.setdefault("resampled", {})

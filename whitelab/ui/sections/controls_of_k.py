@@ -8,6 +8,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.sweeps.controls import CONTROLS, Control, k_controls
 from whitelab.ui.results.jobs import wait
 from whitelab.ui.results.study import study_job
+from whitelab.ui.widgets.address import linked
 
 _DASHES = {"first": "dot", "random": "dashdot", "projection": "longdash"}  # PCA without scaling is drawn anyway
 
@@ -16,8 +17,7 @@ def ask() -> bool:
     """Whether the controls are drawn."""
     return st.toggle(
         "Controls",
-        key="controls-of-k",
-        bind="query-params",
+        **linked("controls-of-k", False),
         help="Columns of the raw vectors that no covariance chose: the first k, k random ones, and a random projection "
         "to k. What PCA gains over them is what choosing directions buys.",
     )

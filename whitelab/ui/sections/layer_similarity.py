@@ -15,6 +15,7 @@ from whitelab.ui.results.study import study_job
 from whitelab.ui.sidebar import model, workspace
 from whitelab.ui.sidebar.opening import Opened, beside
 from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.widgets.address import linked
 from whitelab.ui.widgets.chart import chart
 
 _ITSELF = "itself"
@@ -43,12 +44,15 @@ def draw(opened: Opened, compared: Setting) -> None:
 def _with(chosen: Workspace) -> str:
     """What this model's layers are held against."""
     names = [name for name in model.options() if name != chosen.model.name and on_disk(name)]
+
+    def shown(name: str) -> str:
+        return "The same model" if name == _ITSELF else model.label(name)
+
     return st.selectbox(
         "Compared with",
         [_ITSELF, *names],
-        key="alike",
-        bind="query-params",
-        format_func=lambda name: "The same model" if name == _ITSELF else model.label(name),
+        **linked("alike", _ITSELF, shown),
+        format_func=shown,
         help="The layers of another model on the same sentences. Models that are on this machine are listed.",
     )
 

@@ -64,20 +64,17 @@ def side_by_side(grid: Grid, model: str) -> str:
     """
     other = "mteb" if grid.preset != "mteb" else "whiteningbert"
     first, second, third = st.columns(3)
-    with address.noted(address.PAGE):
-        with first:
-            a = _preset("From preset", "from-preset", grid.preset)
-        with second:
-            b = _preset("To preset", "to-preset", other)
-        with third:
-            chosen = st.selectbox(
-                "Setting",
-                [OWN, *map(str, grid.settings)],
-                **address.linked("walk-setting", OWN),
-                help="The row that each preset stands for, or one setting under both.",
-            )
-    if missed := address.misread(address.PAGE):
-        st.warning(f"{missed} The choices above show what is compared.")
+    with first:
+        a = _preset("From preset", "from-preset", grid.preset)
+    with second:
+        b = _preset("To preset", "to-preset", other)
+    with third:
+        chosen = st.selectbox(
+            "Setting",
+            [OWN, *map(str, grid.settings)],
+            **address.linked("walk-setting", OWN),
+            help="The row that each preset stands for, or one setting under both.",
+        )
     setting = None if chosen in (None, OWN) else Setting.parse(chosen)
     corpus = corpus_picker((a, b), "walk-corpus")
     found = differences(a, b, setting, grid.data)

@@ -13,7 +13,7 @@ from whitelab.ui.results.kept import kept
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import malformed
 from whitelab.ui.sidebar.own_data import UPLOADED
-from whitelab.ui.widgets.address import among
+from whitelab.ui.widgets.address import among, linked
 from whitelab.ui.widgets.note import note
 from whitelab.ui.widgets.typed import typed_choice
 from whitelab.ui.widgets.uploader import brought, uploader
@@ -119,7 +119,7 @@ def _split(splits: tuple[str, ...], place: DeltaGenerator) -> str:
     usual = splits.index("test") if "test" in splits else 0
     among(SPLIT, splits, splits[usual])
     with place:
-        split = st.selectbox("Judgements", splits, usual, key=SPLIT, bind="query-params")
+        split = st.selectbox("Judgements", splits, usual, **linked(SPLIT, splits[usual]))
     return split if split in splits else splits[usual]
 
 

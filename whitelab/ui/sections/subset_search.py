@@ -15,6 +15,7 @@ from whitelab.ui.results.jobs import follow, known, wait
 from whitelab.ui.results.study import named, study_job
 from whitelab.ui.sidebar.opening import Opened, every_task
 from whitelab.ui.sidebar.workspace import Workspace, take
+from whitelab.ui.widgets.address import linked
 from whitelab.ui.widgets.chart import chart, clicked, rounded_table
 from whitelab.ui.widgets.choice import choice
 
@@ -57,8 +58,7 @@ def draw(chosen: Workspace, opened: Opened) -> Searched:
         )
         average = len(tasks) > 1 and st.toggle(
             f"Average over all {len(tasks)} tasks of this data",
-            key="average",
-            bind="query-params",
+            **linked("average", False),
             disabled=compared.fit == "splits" and whitened,
             help="Embeds the other tasks first. A subset's score is then the plain mean of the tasks' Spearman, each "
             "task with the bar's aggregate over its own subsets. Not where a map is fitted on all splits of one "

@@ -38,7 +38,7 @@ def draw(known: Sequence[Entry]) -> None:
     words = st.empty()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         address.among("before-after-run", runs, next(iter(runs)))
-        run = runs[st.selectbox("Run", list(runs), key="before-after-run", bind="query-params")]
+        run = runs[st.selectbox("Run", list(runs), **address.linked("before-after-run", next(iter(runs))))]
         models = (run.config.model, run.model)
         try:
             pairs, (setting, where) = chosen_pairs(here), _setting(here, run.model)

@@ -45,15 +45,6 @@ _DATA_NAMES = TITLES | {UPLOADED: "Uploaded text file", OWN: own_data.LABEL}
 
 def draw(known: Sequence[Entry]) -> TrainingPlan | None:
     """The controls; None after saying what is missing. `known` are the runs there are, for the pace of steps."""
-    words = st.container()
-    with address.noted(address.PAGE):
-        plan = _plan(known)
-    if missed := address.misread(address.PAGE):
-        words.warning(f"{missed} The form shows what is trained.")
-    return plan
-
-
-def _plan(known: Sequence[Entry]) -> TrainingPlan | None:
     first = st.columns(4)
     with first[0], address.spelt("objective", OBJECTIVES, _title):
         objective = st.selectbox(

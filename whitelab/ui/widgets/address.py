@@ -61,14 +61,16 @@ def of(page: str, place: DeltaGenerator) -> Iterator[None]:
 
 @contextmanager
 def noted(where: str) -> Iterator[None]:
-    """Draw knobs inside, `bound` or `linked`, of which `misread` is to tell."""
+    """Draw knobs inside, `bound`, `linked` or `spelt`, of which `misread` is to tell."""
     state = st.session_state
     state[_READ] = {}
-    yield
-    missed = {key: asked for key, asked in state.pop(_READ).items() if not _holds(key, *asked)}
-    state.setdefault(_MISREAD, {}).setdefault(where, {}).update(
-        {key: (asked[0], state.get(key)) for key, asked in missed.items()}
-    )
+    try:
+        yield
+    finally:  # a page may stop where something is missing
+        missed = {key: asked for key, asked in state.pop(_READ).items() if not _holds(key, *asked)}
+        state.setdefault(_MISREAD, {}).setdefault(where, {}).update(
+            {key: (asked[0], state.get(key)) for key, asked in missed.items()}
+        )
 
 
 def misread(where: str) -> str:
@@ -148,6 +150,7 @@ def among(key: str, options: Container[T], usual: T) -> None:
 @contextmanager
 def spelt(key: str, options: Iterable[T], shown: Callable[[T], str]) -> Iterator[None]:
     """Draw a knob inside whose option a link may name by itself (`cls`); the app writes it as shown (`[CLS]`)."""
+    _note(key, None, shown)
     asked, fresh = st.query_params.get(key), key not in st.session_state
     found = [option for option in options if fresh and str(option) == asked != shown(option)]
     if found:
