@@ -640,6 +640,7 @@ def test_a_spec_that_makes_no_sense_is_refused_at_the_door(spec, message):
 def test_a_smaller_k_is_advised_only_where_the_map_takes_one(spec):
     assert whitens(spec)
     assert ("(k)" in too_few(spec, 5, 9)) is variant(spec).takes_k
+    assert not any("(k)" in too_few(spec, rank, 9) for rank in (0, 1))  # there is none smaller
 
 
 def test_one_vector_and_several_are_counted_in_their_own_words():

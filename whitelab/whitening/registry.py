@@ -358,6 +358,9 @@ def whitens(spec: str) -> bool:
     return cosine_class(spec) == "whitening"
 
 
+_MORE_TEXT = "Fit on more text."
+
+
 def starved(spec: str, different: int, rank: int) -> bool:
     """Whether a map fitted on so many different vectors whitens so many directions that it sets all equally far apart.
 
@@ -375,16 +378,17 @@ def starving(spec: str, different: int) -> int | None:
 def too_few(spec: str, rank: int, dim: int) -> str:
     """What it means that a map of this rank is `starved`, and what to do about it."""
     span = quantity(rank + 1, "different vector spans", "different vectors span")
+    remedy = starved_remedy(spec) if rank > 1 else _MORE_TEXT  # no k is smaller than 1
     return (
         f"{span} only {rank} of {dim} dimensions. Whitened along all of these they "
-        f"are equally far apart, whatever the texts say. {starved_remedy(spec)}"
+        f"are equally far apart, whatever the texts say. {remedy}"
     )
 
 
 def starved_remedy(*specs: str) -> str:
     """What to do about maps that are `starved`: a smaller k helps where one of them takes one."""
     fewer = any(variant(spec).takes_k for spec in specs)
-    return "Keep fewer dimensions (k), or fit on more text." if fewer else "Fit on more text."
+    return "Keep fewer dimensions (k), or fit on more text." if fewer else _MORE_TEXT
 
 
 def needs_rows(spec: str) -> bool:
