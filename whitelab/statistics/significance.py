@@ -211,7 +211,8 @@ def _run_counts(runs: int, resamples: int, seed: int) -> Float[Tensor, "r b"]:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values of several tests together: at most one true null is called false with probability p (Holm 1979).
+    """p-values of several tests together (Holm 1979): rejecting those of at most p, the probability that any true null
+    is among them is at most p.
 
     The i-th smallest of m is multiplied by m - i + 1, never below one before it, and at most 1; NaN stays and does not
     count.
