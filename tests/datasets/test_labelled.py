@@ -123,6 +123,33 @@ def test_a_first_row_is_taken_for_names_as_in_tables_of_pairs(tmp_path):
     )
 
 
+def test_a_first_row_whose_label_is_no_other_rows_is_taken_for_names(tmp_path):
+    rows = [(f"{text} {i}", label) for i in range(3) for text, label in ROWS]
+    found = load_labelled(write(tmp_path / "a.csv", table(rows, ("tweet", "team"), ",")))
+    assert (found.n_rows, found.classes) == (12, ("animal", "travel"))
+    assert found.notes == (
+        "the first line was taken for column names: 'tweet', 'team'",
+        "columns recognised by content: label 'team', text 'tweet'",
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "others", "columns"),
+    [
+        (("tweet", "team"), [("one more", "sport")], {}),  # another class of one row
+        (("tweet", "animal"), [], {}),  # a class of several
+        (("a tweet that is long", "team"), [], {}),  # no name
+        (("tweet", "team"), [], {"text": "column 1", "label": "column 2"}),  # as told
+        (("tweet", "team"), None, {}),  # few rows
+    ],
+)
+def test_a_first_row_that_may_be_one_is_read_as_a_row(first, others, columns, tmp_path):
+    rows = [(f"{text} {i}", label) for i in range(3 if others is not None else 2) for text, label in ROWS]
+    path = write(tmp_path / "a.csv", table([*rows, *(others or [])], first, ","))
+    found = load_labelled(path, columns=ColumnNames(**columns))
+    assert (found.first[0], found.classes[found.y[0]]) == first
+
+
 def test_named_columns_win_over_usual_names(tmp_path):
     rows = [("x", text, label, "y") for text, label in ROWS]
     path = write(tmp_path / "a.tsv", table(rows, ("label", "body", "kind of thing", "text")))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -57,6 +58,7 @@ SPLIT_WORDS = {
 }
 # Names of a class that says yes, as plain names; whoever means another one says so.
 YES = ("1", "true", "yes", "positive", "paraphrase", "duplicate", "entailment", "equivalent", "same")
+FEW = 10  # rows from which a label that the first row alone has is a column's name
 CUT = 2.0  # from this gold score on, two demo sentences share more than their topic (data/demo/README.md)
 
 _ALIASES = {"sst": "sst2"}  # what people say, and the name here
@@ -378,10 +380,28 @@ def _names(table: Table, wanted: ColumnNames) -> tuple[tuple[str, ...], bool, bo
     asked = {name for name in vars(wanted).values() if name is not None}
     known = {*TEXT_NAMES, *LABEL_NAMES, *SPLIT_NAMES, *(name for pair in SENTENCE_NAMES for name in pair)}
     hits = [name for name in top if name in asked or plain_name(name) in known]
-    short = len(set(top)) == len(top) and all(cell and len(cell.split()) <= 3 for cell in top)
-    if table.rows[0][0] == table.top and short and hits and not any(as_number(cell) is not None for cell in top):
+    distinct = len(set(top)) == len(top) and not any(as_number(cell) is not None for cell in top)
+    short = table.rows[0][0] == table.top and distinct and all(cell and len(cell.split()) <= 3 for cell in top)
+    if short and hits:
         return top, True, False
-    return name_columns(table)
+    names, header, guessed = name_columns(table)
+    if short and not (header or asked) and _is_no_class(table.rows):
+        return top, True, True
+    return names, header, guessed
+
+
+def _is_no_class(rows: tuple[tuple[int, tuple], ...]) -> bool:
+    """Whether the first row of a table holds a label that no other row has, where every other label repeats.
+
+    In a table of few rows it could be a class of one row: as many rows as `FEW` must lie below it.
+    """
+    top, *below = (tuple(str(cell).strip() for cell in cells) for _, cells in rows)
+    below = [cells for cells in below if len(cells) == len(top)]
+    counts = [Counter(column) for column in zip(*below, strict=True)] if len(below) >= FEW else []
+    return any(
+        name not in labels and len(labels) > 1 and min(labels.values()) > 1
+        for name, labels in zip(top, counts, strict=False)
+    )
 
 
 def _named(table: Table, names: tuple[str, ...], contents: list[str], name: str) -> int:
