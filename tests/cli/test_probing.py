@@ -101,7 +101,7 @@ def test_why_a_row_has_no_score_is_said_in_the_options_that_were_given(run, docu
         (("--metric", "euclidean"), "--metric goes with --classifier knn"),
         (("--threshold", "0.5"), "--threshold goes with --classifier threshold"),
         (("--fit", "/nothing.txt"), "no such file"),
-        (("--positive", "maybe"), "--positive maybe must be one of the classes other, pet"),
+        (("--positive", "maybe"), "no class named 'maybe'; classes found: 'other', 'pet'; name the one that"),
     ],
 )
 def test_a_probe_that_cannot_be_is_refused(run, place, model, more, words):

@@ -23,6 +23,7 @@ from whitelab.datasets import (
     load,
     load_labelled,
 )
+from whitelab.datasets.labelled import UnclearRoles
 
 ROWS = [("a red cat", "animal"), ("the bus is late", "travel"), ("two dogs", "animal"), ("a long train", "travel")]
 
@@ -218,7 +219,7 @@ def test_where_columns_and_splits_are_known_nothing_said_of_a_table_is_passed_ov
             load_labelled(data, task, columns=ColumnNames(label="kind"))
         assert load_labelled(data, task, columns=ColumnNames()).task == task
     assert load_labelled("demo", "related", positive="apart").positive == 0
-    with pytest.raises(DataError, match="positive='no' must be one of the classes apart, related"):
+    with pytest.raises(DataError, match="no class named 'no'; classes found: 'apart', 'related'; name the one"):
         load_labelled("demo", "related", positive="no")
 
 
@@ -348,8 +349,9 @@ def test_pairs_whose_labels_say_neither_yes_nor_no_are_refused(tmp_path):
         load_labelled(pairs(tmp_path, ("left", "right")))
     with pytest.raises(DataError, match="pairs need two classes, got 3: .*; a gold score is no label"):
         load_labelled(pairs(tmp_path, ("0", "2.5", "5")))
-    with pytest.raises(DataError, match="positive='maybe' must be one of the classes left, right"):
+    with pytest.raises(UnclearRoles, match="no class named 'maybe'; classes found: 'left', 'right'") as error:
         load_labelled(pairs(tmp_path, ("left", "right")), positive="maybe")
+    assert error.value.roles == ("positive",)  # a page asks for it by the name of its box
 
 
 def test_columns_of_pairs_can_be_named_but_only_both(tmp_path):

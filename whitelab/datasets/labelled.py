@@ -265,7 +265,11 @@ def _ordered(labels: Iterable[str]) -> tuple[str, ...]:
 def _positive(task: str, classes: tuple[str, ...], pairs: bool, wanted: str | None) -> int | None:
     if wanted is not None:
         if wanted not in classes:
-            raise DataError(f"{task}: positive={wanted!r} must be one of the classes {', '.join(classes)}")
+            more = f" and {len(classes) - 12} more" if len(classes) > 12 else ""
+            found = ", ".join(map(shown, classes[:12])) + more
+            raise UnclearRoles(
+                f"{task}: no class named {wanted!r}; classes found: {found}; name the one that says yes", "positive"
+            )
         return classes.index(wanted)
     if len(classes) != 2:
         if pairs:
