@@ -89,6 +89,14 @@ def test_sentences_without_tokens_are_told(folder, kind):
     assert report.notes == ("sentences without a token: 2, whose vectors are zero and whose cosines are 0",)
 
 
+@pytest.mark.parametrize("kind", ["static", "sif"])
+def test_sentences_of_unknown_words_are_told_each_once(folder, kind):
+    encoder = load_encoder(f"{kind}:{folder}", device="cpu")
+    _, report = embed(encoder, ["日 本 語", *TEXTS, "日 本 語", "日 a man plays", "の で"])
+    assert sorted(report.unknown) == [0, len(TEXTS) + 3]
+    assert any("2 sentences of mostly unknown words" in note for note in report.notes)
+
+
 def test_sif_vectors_depend_on_the_sentences_embedded_together_and_static_ones_do_not(folder):
     for kind in ("static", "sif"):
         encoder = load_encoder(f"{kind}:{folder}", device="cpu")

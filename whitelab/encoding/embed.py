@@ -87,10 +87,11 @@ def embed(
         raise ValueError("sentences must hold at least one sentence, got none")
     start = time.perf_counter()
     if isinstance(encoder, StaticEncoder):
-        values, cut = encoder.vectors(sentences)
+        values, cut, unknown = encoder.vectors(sentences)
         bare = len({sentences[i] for i in (~values[0].any(dim=1)).nonzero()[:, 0].tolist()})
         notes = (f"sentences without a token: {bare}, whose vectors are zero and whose cosines are 0",) if bare else ()
-        return values, EmbedReport(len(set(sentences)), 0, cut, time.perf_counter() - start, notes)
+        notes += tuple(filter(None, [unknown_note(len(unknown), encoder)]))
+        return values, EmbedReport(len(set(sentences)), 0, cut, time.perf_counter() - start, notes, unknown)
     spaces, absent, notes = _open_spaces(encoder, store, pooling, sentences)
     asked = _Asked.of(sentences, absent.get(pooling))
     todo = sorted(set().union(*absent.values())) if spaces else sorted(asked.fresh)

@@ -226,13 +226,14 @@ class StaticEncoder(Encoder):
         special = set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}
         return [[i for i in row if i not in special] for row in ids], cut
 
-    def vectors(self, sentences: Sequence[str]) -> tuple[Tensor, tuple[int, ...]]:
-        """`[1, n, d]` of `sentences`, the zero vector for one without tokens, and the first positions of those cut."""
+    def vectors(self, sentences: Sequence[str]) -> tuple[Tensor, tuple[int, ...], tuple[int, ...]]:
+        """`[1, n, d]` of `sentences`, the zero vector for one without tokens, and the first positions of those cut and
+        of those of mostly unknown tokens."""
         ids, cut = self.tokenize(sentences)
         check_ids([max(row, default=0) for row in ids], self.rows, self.name)
         weights = sif_weights(ids, self.rows) if self.sif else None
-        first = {sentences[i]: i for i in reversed(cut)}
-        return weighted_means(self.model.weight, ids, weights)[None], tuple(first.values())
+        firsts = ({sentences[i]: i for i in reversed(found)} for found in (cut, self.unknown(ids)))
+        return weighted_means(self.model.weight, ids, weights)[None], *(tuple(first.values()) for first in firsts)
 
     def words(self, sentences: Sequence[str]) -> tuple[Tensor, Tensor]:
         """`[1, u, d]`, the tokens of `sentences` as `vectors` adds them up, with `sif` each times its weight; `[u]`,
