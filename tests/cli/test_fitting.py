@@ -1,5 +1,6 @@
 """`--fit`: every scope, in every analysis."""
 
+import json
 import shutil
 from dataclasses import fields
 
@@ -100,6 +101,18 @@ def test_what_there_is_to_know_of_a_sentence_that_is_searched_for_is_said(run, m
     for query, said in (("a dog", (False, False)), ("☃☃", (True, False)), ("a dog " * 20, (False, True))):
         status, _, err = run("corpus", "search", applied, "--query", query)
         assert (status, *(words in err for words in told)) == (0, *said), err
+
+
+def test_texts_of_a_corpus_that_are_cut_or_of_unknown_words_are_said_when_it_is_embedded_and_watched(
+    run, model, tmp_path
+):
+    (tmp_path / "text.txt").write_text("☃☃\na dog\n" + "a dog " * 20 + "\n")
+    made = ("--text", tmp_path / "text.txt", "--out", tmp_path / "out", *model[:2], "--max-length", 16)
+    for command in (("embed", *made), ("status", tmp_path / "out")):
+        status, out, err = run("corpus", *command, "--json")
+        assert (status, *(json.loads(out)[kind] for kind in ("cut", "unknown"))) == (0, 1, 1)
+        assert "note: 1 text was cut to 16 tokens\nnote: 1 text of mostly unknown words" in err
+    assert run("corpus", "status", tmp_path / "out")[1].splitlines()[0] == "1 of 1 chunk, 3 of 3 texts"
 
 
 def test_every_measure_of_a_drift_is_explained(run, model, place, tmp_path):

@@ -155,6 +155,25 @@ def test_a_corpus_of_sentences_that_repeat_encodes_each_once_in_a_chunk_and_coun
     np.testing.assert_allclose(merged_moments(tmp_path / "out", made.chunks).mean, x.mean(0), rtol=0, atol=1e-12)
 
 
+def test_texts_that_are_cut_or_of_unknown_words_are_counted_as_often_as_they_occur(tmp_path, model):
+    long, strange = "a man plays a guitar and a dog runs in the water", "日 本 語"
+    rows = [{"id": str(i), "text": text} for i, text in enumerate((long, "a dog", long, strange))] * 4
+    (tmp_path / "text.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in [*rows, {"id": "5", "text": "a"}]))
+    made = embed(tmp_path / "text.jsonl", tmp_path / "out", model, max_length=6, chunk_texts=4)
+    found = status(tmp_path / "out")
+    assert (found.chunks, found.cut, found.unknown) == (2, 8, 4)  # the first chunk of four occurs four times
+    assert [note.split(":")[0] for note in found.notes] == [
+        "8 texts were cut to 6 tokens",
+        "4 texts of mostly unknown words",
+    ]
+    for name in made.chunks:  # as before these were counted
+        table = pq.read_table(path := tmp_path / "out" / f"{name}.parquet")
+        record = {key: value for key, value in table.schema.metadata.items() if key not in (b"cut", b"unknown")}
+        pq.write_table(table.replace_schema_metadata(record), path)
+    found = status(tmp_path / "out")
+    assert (found.done, found.cut, found.unknown, found.notes) == (2, 0, 0, ())
+
+
 def test_text_is_found_below_the_home_folder_and_in_folders_of_any_depth(tmp_path, monkeypatch):
     deep = tmp_path / "in" / "a" / "b"
     deep.mkdir(parents=True)

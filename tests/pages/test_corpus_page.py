@@ -117,6 +117,14 @@ def test_a_corpus_of_one_chunk_says_how_it_gets_more(small, tmp_path):
     assert said(until(start("corpus", **small, embedded=str(tmp_path / "out"))), "Two chunks are needed", "`--chunk`")
 
 
+def test_texts_that_are_cut_or_of_unknown_words_are_noted(small, tmp_path):
+    (tmp_path / "text.txt").write_text("日 本 語\na dog\n" + "a dog " * 20 + "\n")
+    embed(tmp_path / "text.txt", tmp_path / "out", small["model"], layers=(1,), max_length=16)
+    at = until(start("corpus", **small, embedded=str(tmp_path / "out")))
+    assert said(at, "Note: 1 text was cut to 16 tokens")
+    assert said(at, "Note: 1 text of mostly unknown words")
+
+
 def test_a_corpus_of_one_sentence_has_no_variance_to_draw(small, tmp_path):
     (tmp_path / "text.txt").write_text("a man plays\n")
     embed(tmp_path / "text.txt", tmp_path / "out", small["model"], layers=(1,))

@@ -4,7 +4,7 @@ import argparse
 import contextlib
 from pathlib import Path
 
-from whitelab.base.wording import quantity
+from whitelab.base.wording import quantity, spaced
 from whitelab.cli.options import bin_option, device_option, dtype_option, json_option, layers_option, variant_options
 from whitelab.cli.spaces import say_if_changed
 from whitelab.cli.writing import note, progress
@@ -132,6 +132,7 @@ def _embed(args):
         progress=progress("encoding", "texts"),
         **{name: getattr(args, name) for name in same},
     )
+    note(*made.notes)
     held = f"{quantity(made.sentences, 'text')} in {quantity(len(made.chunks), 'chunk')}"
     lines = [f"{held}, {quantity(made.encoded, 'different one')} encoded now"]
     others = len({path.stem for path in Path(args.out).glob("*.parquet")} - set(made.chunks))
@@ -153,7 +154,9 @@ def _status(args):
     from whitelab.corpus.texts import CHANGED, changed_since
 
     found, changed = status(args.folder), changed_since(Manifest.read(args.folder))
-    lines = [f"{found.done} of {found.chunks} chunks, {found.sentences_done} of {found.sentences} texts"]
+    note(*found.notes)
+    chunks, texts = quantity(found.chunks, "chunk"), quantity(found.sentences, "text")
+    lines = [f"{spaced(found.done)} of {chunks}, {spaced(found.sentences_done)} of {texts}"]
     if found.seconds_left:
         lines += [f"{found.rate:.0f} texts a second, {found.seconds_left:.0f} s left"]
     lines += [f"{quantity(found.lost, 'chunk')} damaged or gone since it was finished"] if found.lost else []

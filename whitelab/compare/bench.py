@@ -174,6 +174,7 @@ def embed_cut(
         return values, report  # neither cuts any
     some = [sentences[i] for i in apart]
     values[:, apart], more = embed(other, some, pooling, store=store, progress=progress)
-    again = [one for one in more.notes if one != unknown_note(len(more.unknown), other)]  # of all it is said already
+    said = unknown_note(len(more.unknown), other.name)  # of all of them, already
+    again = [one for one in more.notes if one != said]
     cut, notes = tuple(apart[i] for i in more.cut), tuple(dict.fromkeys((*report.notes, *again)))
     return values, replace(report, cut=cut, notes=notes)

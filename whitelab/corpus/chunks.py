@@ -112,23 +112,44 @@ def read_texts_of(folder: Path, name: str) -> Chunk:
         raise DataError(f"{TEXTS}/{name}.parquet: not whole ({problem}); remove it and run embed again") from None
 
 
+class Done(NamedTuple):
+    """What a chunk that is there whole says of itself: bytes of the moments beside it (0: there are none), how many of
+    its texts were cut to what the model reads, and of how many half of the tokens or more were unknown to it.
+
+    Those that an older version wrote count none of either.
+    """
+
+    moments: int
+    cut: int = 0
+    unknown: int = 0
+
+
 def is_done(folder: Path, name: str) -> bool:
     """Whether the chunk's vectors are there and end as they should, and its moments where they are kept beside them."""
+    return done_of(folder, name) is not None
+
+
+def done_of(folder: Path, name: str) -> Done | None:
+    """What a chunk that is done (`is_done`) says of itself; None of one that is not."""
     path = folder / f"{name}.parquet"
     try:
         state = path.stat()
-        return _moments_said(path, name, state.st_size, state.st_mtime_ns) in (0, _size(folder / f"{name}.npz"))
+        done = _done_said(path, name, state.st_size, state.st_mtime_ns)
+        return done if done and done.moments in (0, _size(folder / f"{name}.npz")) else None
     except OSError:
-        return False
+        return None
 
 
 @lru_cache(maxsize=2**17)
-def _moments_said(path: Path, name: str, size: int, mtime_ns: int) -> int | None:
-    """`_moments_size` of a file that ends as it should and is the chunk of that name; None where it is not.
+def _done_said(path: Path, name: str, size: int, mtime_ns: int) -> Done | None:
+    """What a file says that ends as it should and is the chunk of that name; None where it is not.
 
     Kept while the file is as large and as old, so that to look again at a hundred thousand chunks opens none of them.
     """
-    return _moments_size(path.parent, name) if is_whole(path, name) else None
+    if not is_whole(path, name):
+        return None
+    said = pq.read_metadata(path).metadata
+    return Done(int(said[b"moments"]), int(said.get(b"cut", 0)), int(said.get(b"unknown", 0)))
 
 
 def _moments_size(folder: Path, name: str) -> int:
@@ -155,7 +176,7 @@ def encode_chunk(folder: Path, texts: str, recipe: Recipe, encoder: Encoder) -> 
     distinct = {text: row for row, text in enumerate(dict.fromkeys(chunk.texts))}
     rows = torch.tensor([distinct[text] for text in chunk.texts])
     with one_thread():
-        values, _ = embed(encoder, list(distinct), recipe.pooling)
+        values, report = embed(encoder, list(distinct), recipe.pooling)
         layers = values[list(recipe.layers)]
         vectors = layers.transpose(0, 1).flatten(1) if recipe.apart else layers.mean(0)
         vectors = vectors.to(getattr(torch, recipe.dtype))
@@ -163,11 +184,10 @@ def encode_chunk(folder: Path, texts: str, recipe: Recipe, encoder: Encoder) -> 
     size = write_moments(folder / f"{name}.npz", moments) if moments is not None else 0
     hashes = pa.array(hashes_of(chunk.texts), pa.binary(16))
     columns = {"id": pa.array(chunk.ids, pa.string()), "hash": hashes, "vector": listed(vectors[rows].numpy())}
-    _write_table(
-        folder / f"{name}.parquet",
-        columns,
-        {"chunk": name, "recipe": recipe.digest, "moments": str(size)},
-    )
+    often = torch.bincount(rows)
+    noted = {kind: str(int(often[list(getattr(report, kind))].sum())) for kind in ("cut", "unknown")}
+    record = {"chunk": name, "recipe": recipe.digest, "moments": str(size), **noted}
+    _write_table(folder / f"{name}.parquet", columns, record)
     return len(distinct)
 
 

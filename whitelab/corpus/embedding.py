@@ -154,7 +154,7 @@ def _encoded(manifest: Manifest, folder: Path, run, work: Work, progress: Progre
             progress(done, total)
     finally:
         there = not failed and not manifest.missing(folder)
-        manifest = replace(manifest, encoded=encoded, failed=failed, finished=there)
+        manifest = replace(manifest.counted(manifest.done(folder)), encoded=encoded, failed=failed, finished=there)
         if not full:
             manifest.write(folder)
     if full:

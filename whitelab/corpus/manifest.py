@@ -2,16 +2,17 @@
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
 from whitelab.base.user_folders import expanded
-from whitelab.base.wording import quantity
-from whitelab.corpus.chunks import Recipe, is_done
+from whitelab.base.wording import cut_note, quantity
+from whitelab.corpus.chunks import Done, Recipe, done_of
 from whitelab.datasets.layouts import existing_path
 from whitelab.datasets.pairs import DataError
+from whitelab.encoding.embed import unknown_note
 from whitelab.store.aside import write_aside
 from whitelab.store.held_folder import is_held
 
@@ -27,8 +28,9 @@ class Manifest:
     `model` was loaded as `loaded` and has `n_layers` of `dim` dimensions; `reading` are the arguments with which
     `embed_corpus` read the texts, `stamp` what `texts.stamp_of` gave of them then. `encoded` counts the texts that the
     last call encoded, `failed` says why a chunk could not be. `refused` counts lines and files that were left out,
-    `refused_lines` has the first of them, `refused_kinds` counts them by what they are and why. `reading`, `stamp` and
-    `refused_kinds` are empty where an older one wrote this.
+    `refused_lines` has the first of them, `refused_kinds` counts them by what they are and why. `cut` and `unknown`
+    count the texts encoded that are longer than the model reads, and those of mostly unknown words (`Done`). `reading`,
+    `stamp` and `refused_kinds` are empty, `cut` and `unknown` 0 where an older one wrote this.
     """
 
     model: str
@@ -49,6 +51,8 @@ class Manifest:
     finished: bool = False
     reading: dict = field(default_factory=dict)
     stamp: str = ""
+    cut: int = 0
+    unknown: int = 0
 
     @property
     def arguments(self) -> dict:
@@ -68,10 +72,25 @@ class Manifest:
         """Texts of all chunks, each as often as it occurs."""
         return sum(self.sizes)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know of how its texts were read."""
+        cut = cut_note(self.cut, "text", self.max_length) if self.cut else ""
+        return tuple(filter(None, (cut, unknown_note(self.unknown, self.model, "text"))))
+
+    def done(self, folder: Path) -> dict[str, Done]:
+        """What each chunk that is there whole says of itself."""
+        return {name: said for name in dict.fromkeys(self.chunks) if (said := done_of(folder, name))}
+
     def missing(self, folder: Path) -> list[int]:
         """Places of the chunks that are not there whole, each name once."""
-        places = {name: place for place, name in enumerate(self.chunks)}
-        return [place for name, place in places.items() if not is_done(folder, name)]
+        places, done = {name: place for place, name in enumerate(self.chunks)}, self.done(folder)
+        return [place for name, place in places.items() if name not in done]
+
+    def counted(self, done: dict[str, Done]) -> "Manifest":
+        """With the texts that were cut, and those of mostly unknown words, as often as they occur in chunks `done`."""
+        said = [done[name] for name in self.chunks if name in done]
+        return replace(self, cut=sum(one.cut for one in said), unknown=sum(one.unknown for one in said))
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""
@@ -89,7 +108,7 @@ class Manifest:
         try:
             found = json.loads((path / MANIFEST).read_bytes())
             later = {name: dict(found.get(name, {})) for name in ("reading", "refused_kinds")}
-            later["stamp"] = found.get("stamp", "")
+            later |= {"stamp": found.get("stamp", ""), **{name: int(found.get(name, 0)) for name in ("cut", "unknown")}}
             known = {one.name: found[one.name] for one in fields(cls) if one.name not in later}
             listed = {name: tuple(known[name]) for name in ("chunks", "texts", "sizes", "refused_lines")}
             recipe = Recipe(**known["recipe"] | {"layers": tuple(known["recipe"]["layers"])})
@@ -143,7 +162,8 @@ class Status:
 
     `done` counts what is there whole, `finished` says that all of it was when the last embed ended. `running` says
     whether a process embeds into it now (None: that cannot be told from here), `mtime` when its last chunk came, in
-    seconds since 1970.
+    seconds since 1970. `cut` and `unknown` count the texts done that are longer than the model reads, and those of
+    mostly unknown words (`Done`); `notes` say so.
     """
 
     chunks: int
@@ -158,6 +178,9 @@ class Status:
     finished: bool
     running: bool | None
     mtime: float | None
+    cut: int
+    unknown: int
+    notes: tuple[str, ...]
 
     @property
     def left_out(self) -> list[str]:
@@ -187,7 +210,8 @@ def status(folder: str | Path, lately: int = 32) -> Status:
     sizes: Counter[str] = Counter()  # a chunk that occurs twice is one file
     for name, size in zip(manifest.chunks, manifest.sizes, strict=True):
         sizes[name] += size
-    there = [name for name in sizes if is_done(folder, name)]
+    there = manifest.done(folder)
+    manifest = manifest.counted(there)
     times = sorted(((folder / f"{name}.parquet").stat().st_mtime, sizes[name]) for name in there)
     done, total = sum(size for _, size in times), sum(sizes.values())
     last = times[-lately:]
@@ -202,5 +226,6 @@ def status(folder: str | Path, lately: int = 32) -> Status:
     left = under_way if total > done else (0.0 if times else None)
     return Status(
         len(sizes), len(times), total, done, rate, left, manifest.failed, manifest.refused, manifest.refused_kinds,
-        manifest.finished, running, times[-1][0] if times else None,
+        manifest.finished, running, times[-1][0] if times else None, manifest.cut, manifest.unknown,
+        manifest.notes,
     )  # fmt: skip

@@ -90,7 +90,7 @@ def embed(
         values, cut, unknown = encoder.vectors(sentences)
         bare = len({sentences[i] for i in (~values[0].any(dim=1)).nonzero()[:, 0].tolist()})
         notes = (f"sentences without a token: {bare}, whose vectors are zero and whose cosines are 0",) if bare else ()
-        notes += tuple(filter(None, [unknown_note(len(unknown), encoder)]))
+        notes += tuple(filter(None, [unknown_note(len(unknown), encoder.name)]))
         return values, EmbedReport(len(set(sentences)), 0, cut, time.perf_counter() - start, notes, unknown)
     spaces, absent, notes = _open_spaces(encoder, store, pooling, sentences)
     asked = _Asked.of(sentences, absent.get(pooling))
@@ -111,7 +111,8 @@ def embed(
             found += more
         todo = sorted({*todo, *lost})
     notes += [f"embeddings are not kept on disk: {reason}" for reason in writer.refused]
-    notes += filter(None, [unknown_note(len(unknown), encoder), _modules_left_out(encoder), prompt_left_out(encoder)])
+    strange = unknown_note(len(unknown), encoder.name)
+    notes += filter(None, [strange, _modules_left_out(encoder), prompt_left_out(encoder)])
     for space in spaces.values():
         notes += [f"a damaged file of the store was set aside and made anew: {name}" for name in space.damaged]
     if todo and spaces:
@@ -185,13 +186,13 @@ def _modules_left_out(encoder: Encoder) -> str:
     return f"{encoder.name} has modules after its layers ({kinds}), left out here: output: before its name keeps them"
 
 
-def unknown_note(count: int, encoder: Encoder) -> str:
-    """What to know of so many sentences of unknown tokens; empty of none."""
+def unknown_note(count: int, model: str, what: str = "sentence") -> str:
+    """What to know of so many sentences of unknown tokens, `what` being one of them; empty of none."""
     if not count:
         return ""
     return (
-        f"{quantity(count, 'sentence')} of mostly unknown words: the tokenizer of {encoder.name} makes one and the "
-        "same token of all of these, so sentences that differ may share a vector"
+        f"{quantity(count, what)} of mostly unknown words: the tokenizer of {model} makes one and the same token of "
+        f"all of these, so {what}s that differ may share a vector"
     )
 
 

@@ -23,6 +23,7 @@ from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.address import bound
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.metric import Metric, headlines
+from whitelab.ui.widgets.note import note
 
 EVERY = 3.0  # seconds between two looks at a folder
 _FAILED_SHOWN, _KINDS_SHOWN = 20, 8
@@ -138,6 +139,7 @@ def _watch(folder: str, chosen: Workspace, outdated: str) -> None:
         shown = "".join(f"\n- {plain(one)}" for one in left_out[:_KINDS_SHOWN])
         more = "\n- and of other kinds" if len(left_out) > _KINDS_SHOWN else ""
         st.warning(f"Left out, with places in `{MANIFEST}`:\n{shown}{more}", icon=":material/rule:")
+    note(*found.notes)
     # Where vectors stand for a model no map of a corpus goes with them.
     _use(folder, manifest, found, chosen.setting.fit if not chosen.given else None)
     k = _k(chosen, manifest)
