@@ -97,8 +97,9 @@ close_page(
     "judgements: a document is relevant where its grade is above 0, and not relevant where nobody judged it. Scores are "
     "means over queries, from 0 to 1. The metrics are those of trec_eval, which BEIR and MTEB use too; of equal cosines "
     "the document whose id comes first stands first, where trec_eval takes the last. A document that is the query itself is left out of its ranking, as in BEIR. Intervals come from "
-    f"queries drawn with replacement, the same for both settings (Smucker et al. 2007). Documents are cut at "
-    f"{space.space.origin.max_length} tokens: {spaced(space.truncated)} of {spaced(len(data.documents))} are longer. The "
+    f"queries drawn with replacement, the same for both settings (Smucker et al. 2007). Texts are cut at "
+    f"{space.space.origin.max_length} tokens: {spaced(space.truncated)} of {quantity(len(data.documents), 'document')} "
+    f"and {spaced(space.truncated_queries)} of {quantity(len(data.queries), 'query', 'queries')} are longer. The "
     "prompts typed above stand before queries and documents. A best k found here was chosen on the queries it is scored on.",
     rankings.code(data, here, comparison, curved if curve else None, pooling(chosen))
     + bits.code(compared, "searched", comparison.metric)

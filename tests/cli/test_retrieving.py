@@ -128,3 +128,10 @@ def test_prompts_are_typed_or_the_models_own_and_said_to_be_missing(run, documen
         assert "goes with no typed one" in run(*words, "--prompts", "--query-prompt", "x")[2]
     finally:
         own.unlink()
+
+
+def test_documents_and_queries_that_are_cut_are_noted(run, model, tmp_path):
+    write_retrieval(tmp_path, queries={"q1": "who plays " * 20, "q2": "what is eaten"})
+    status, _, err = run("retrieve", *model, "--data", tmp_path, "--max-length", 30)
+    noted = ("1 of 2 queries were cut to 30 tokens" in err, "documents were cut" in err)
+    assert (status, *noted) == (0, True, False)

@@ -232,9 +232,11 @@ def test_a_map_that_sets_all_documents_equally_far_apart_gets_no_verdict_on_eith
         assert "starved" not in (verdicts[0][2], verdicts[2][0])
 
 
-def test_texts_are_encoded_once_and_cut_documents_are_counted_again(tmp_path):
+@pytest.mark.parametrize(("queries", "words"), [(0, "1 document"), (1, "1 document and 1 query")])
+def test_texts_are_encoded_once_and_those_cut_are_counted_again(queries, words, tmp_path):
     data = retrieval_set(6, 3)
     data = replace(data, documents=(*data.documents[:4], "a man " * 200, data.documents[0]))
+    data = replace(data, queries=("a dog " * 200, *data.queries[1:])) if queries else data
     encoder = for_documents(load_encoder(str(build_model(tmp_path / "model"))))
     assert encoder.max_length == min(DOCUMENT_TOKENS, 160)
     first, report = embed_retrieval(encoder, data, store=Store(tmp_path / "store"))
@@ -242,7 +244,8 @@ def test_texts_are_encoded_once_and_cut_documents_are_counted_again(tmp_path):
     assert (report.encoded, nothing.encoded, first.truncated, again.truncated) == (8, 0, 1, 1)
     setting = Setting.parse("L3:pca@2")
     assert retrieve(first, setting).as_dict() == retrieve(again, setting).as_dict()
-    assert retrieve(first, setting).line().endswith("at most 160 tokens, 1 document cut")
+    assert retrieve(first, setting).as_dict()["truncated_queries"] == queries
+    assert retrieve(first, setting).line().endswith(f"at most 160 tokens, {words} cut")
 
 
 @pytest.mark.published

@@ -107,7 +107,7 @@ def _queries(space, results) -> list[dict]:
 
 def _each(space, setting) -> tuple[dict, list[str]]:
     """Every layer alone, raw and under the setting."""
-    from whitelab.retrieval.relevance import against, retrieve
+    from whitelab.retrieval.relevance import COUNTS, against, retrieve
 
     records, lines = [], ["layer  nDCG@10 raw  under the setting  difference"]
     for layer in range(space.space.n_layers):
@@ -122,7 +122,7 @@ def _each(space, setting) -> tuple[dict, list[str]]:
             f"({moved.low:+.4f} to {moved.high:+.4f})"
         )
     protocol = results[-1].protocol.as_dict() | {"layers": "each", "rank": "each"}
-    counts = {"queries": len(space.queries), "documents": len(space.documents), "truncated": space.truncated}
+    counts = {name: protocol[name] for name in COUNTS}
     return {"rows": records} | counts | {"protocol": protocol}, lines
 
 

@@ -316,8 +316,12 @@ def open_search(args, setting, beside=(), check=None, intervals=False):
     encoder = encoder if args.max_length else for_documents(encoder)
     space, report = embed_retrieval(encoder, data, setting.pooling, store=open_store(args), progress=progress())
     note(*data.notes, *report.notes)
-    if space.truncated:
-        note(f"{space.truncated} of {len(data.documents)} documents were cut to {encoder.max_length} tokens")
+    for cut, texts, what in (
+        (space.truncated, data.documents, ("document", "documents")),
+        (space.truncated_queries, data.queries, ("query", "queries")),
+    ):
+        if cut:
+            note(f"{cut} of {quantity(len(texts), *what)} were cut to {encoder.max_length} tokens")
     if not space.carries(setting):
         embedded = _embedder(args, encoder, setting)
         space = space.with_text(setting.fit, fit_rows(setting.fit, embedded, keep_going=args.keep_going))

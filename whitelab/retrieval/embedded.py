@@ -33,7 +33,8 @@ class RetrievalSpace:
 
     `space` holds every unique text once, in every layer, with the judgements as its pairs (a query, a document, the
     grade as gold), and carries the corpus, the queries and both as text to fit on. Document i is its row
-    `documents[i]`, query i its row `queries[i]`. `truncated` counts the documents that are longer than the model reads.
+    `documents[i]`, query i its row `queries[i]`. `truncated` counts the documents that are longer than the model reads,
+    `truncated_queries` such queries.
     """
 
     data: RetrievalSet
@@ -41,6 +42,7 @@ class RetrievalSpace:
     documents: Int[Tensor, "n"]
     queries: Int[Tensor, "q"]
     truncated: int
+    truncated_queries: int = 0
 
     @cached_property
     def relevant(self) -> Relevant:
@@ -122,8 +124,7 @@ def embed_retrieval(
     """
     values, report = embed(encoder, check_data(data).sentences, pooling, store=store, progress=progress)
     report = replace(report, notes=tuple(one for one in report.notes if one != prompt_left_out(encoder)))
-    truncated = int(np.isin(data.document_rows, report.cut).sum())
-    return with_judgements(values, data, origin_of(encoder, data, pooling), truncated), report
+    return with_judgements(values, data, origin_of(encoder, data, pooling), report.cut), report
 
 
 def for_documents(encoder: Encoder) -> Encoder:
@@ -133,9 +134,10 @@ def for_documents(encoder: Encoder) -> Encoder:
 
 
 def with_judgements(
-    values: Float[Tensor, "l s d"], data: RetrievalSet, origin: Origin | None = None, truncated: int = 0
+    values: Float[Tensor, "l s d"], data: RetrievalSet, origin: Origin | None = None, cut: Sequence[int] = ()
 ) -> RetrievalSpace:
-    """`values`, whose rows are `data.sentences`, with documents, queries and judgements.
+    """`values`, whose rows are `data.sentences`, with documents, queries and judgements; `cut` are the rows of texts
+    longer than the model reads.
 
     Raises ValueError for another number of rows, TypeError for what is no tensor or no retrieval set.
     """
@@ -154,7 +156,8 @@ def with_judgements(
         origin or Origin(data=data.source, task=data.task, split=data.split),
         {name: LayerRows(values, _counts(rows, values.shape[1])) for name, rows in _scopes(documents, queries)},
     )
-    return RetrievalSpace(data, space, documents, queries, truncated)
+    truncated = (int(np.isin(rows, cut).sum()) for rows in (data.document_rows, data.query_rows))
+    return RetrievalSpace(data, space, documents, queries, *truncated)
 
 
 def _scopes(documents: Int[Tensor, "n"], queries: Int[Tensor, "q"]) -> Sequence[tuple[str, Tensor]]:

@@ -18,6 +18,7 @@ from whitelab.scoring.paired import RESAMPLES, unless_starved, verdict_of
 from whitelab.scoring.setting import Protocol, Setting, check_is_setting, made_by
 from whitelab.statistics.significance import Bootstrap, Difference, bootstrap_means
 
+COUNTS = ("queries", "documents", "truncated", "truncated_queries")  # of a protocol, beside the scores of a document
 KNEE = 0.005  # below the best that a knee may be
 
 
@@ -26,7 +27,8 @@ class RetrievalProtocol:
     """A setting, what it was applied to, and what was ranked for what: all that decides a score.
 
     `fitted` counts the texts the map was fitted on (0 where nothing is), `rank` the directions it keeps of `dim`,
-    `truncated` the documents that are longer than the model reads. `prompts` stand before queries and documents.
+    `truncated` the documents that are longer than the model reads, `truncated_queries` such queries. `prompts` stand
+    before queries and documents.
     """
 
     made: Protocol
@@ -38,6 +40,7 @@ class RetrievalProtocol:
     rank: int
     dim: int
     prompts: tuple[str, str] = ("", "")
+    truncated_queries: int = 0
 
     @property
     def setting(self) -> Setting:
@@ -48,7 +51,7 @@ class RetrievalProtocol:
         """A flat JSON-ready record."""
         record = self.made.as_dict()
         record.pop("aggregate")
-        names = ("documents", "queries", "judgements", "truncated", "fitted", "rank", "dim")
+        names = ("documents", "queries", "judgements", "truncated", "truncated_queries", "fitted", "rank", "dim")
         record |= {name: getattr(self, name) for name in names}
         if any(self.prompts):
             record |= dict(zip(("query_prompt", "document_prompt"), self.prompts, strict=True))
@@ -67,7 +70,9 @@ class RetrievalProtocol:
             variant += f" nothing fitted {kept}"
         made = made_by(origin.pooling)
         cut = "" if origin.max_length is None else f" · at most {origin.max_length} tokens"
-        cut += f", {quantity(self.truncated, 'document')} cut" if self.truncated else ""
+        documents = quantity(self.truncated, "document") if self.truncated else ""
+        queries = quantity(self.truncated_queries, "query", "queries") if self.truncated_queries else ""
+        cut += f", {' and '.join(filter(None, (documents, queries)))} cut" if documents or queries else ""
         cut += " · prompts {!r} and {!r}".format(*self.prompts) if any(self.prompts) else ""
         return (
             f"{origin.model} · {layers_in_words(setting.layers)} · {made} · {origin.data} "
@@ -107,7 +112,7 @@ class Retrieval:
 
     def as_dict(self) -> dict:
         """The JSON document of `python -m whitelab retrieve`."""
-        counts = {name: getattr(self.protocol, name) for name in ("queries", "documents", "truncated")}
+        counts = {name: getattr(self.protocol, name) for name in COUNTS}
         return self.means | counts | {"protocol": self.protocol.as_dict()}
 
 
@@ -149,7 +154,8 @@ def protocol_of(space: RetrievalSpace, setting: Setting, fitted: int, rank: int)
     """What a ranking was made under."""
     sizes = (len(space.documents), len(space.queries), len(space.data.grade), space.truncated)
     prompts = space.data.query_prompt, space.data.document_prompt
-    return RetrievalProtocol(Protocol(setting, space.space.origin), *sizes, fitted, rank, space.space.dim, prompts)
+    made, dim = Protocol(setting, space.space.origin), space.space.dim
+    return RetrievalProtocol(made, *sizes, fitted, rank, dim, prompts, space.truncated_queries)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +188,7 @@ class RetrievalCurve:
     def as_dict(self) -> dict:
         """A JSON-ready record: each metric as a list over k."""
         curves = {name: list(self.means(name)) for name in METRICS}
-        counts = {name: getattr(self.protocol, name) for name in ("queries", "documents", "truncated")}
+        counts = {name: getattr(self.protocol, name) for name in COUNTS}
         record = {"k": list(self.k)} | curves | {"best_k": {name: self.best_k(name) for name in METRICS}}
         return record | counts | {"protocol": self.protocol.as_dict() | {"k": "every k"}}
 
