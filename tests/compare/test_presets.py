@@ -1,6 +1,7 @@
 """A preset decides what its source decides; a walk between two changes one field at a time and loses nothing."""
 
 import itertools
+import json
 import math
 import shutil
 from dataclasses import replace
@@ -233,6 +234,11 @@ def test_a_task_that_a_preset_scores_whole_is_named_where_the_data_has_its_test_
     assert decisions("mteb", data=str(tmp_path))["split"] == ("test",)
     assert decisions("mteb", data=str(place / "data"))["split"] == ("test", "sickr")
     assert "split" not in differences("simcse", "mteb", data=str(tmp_path))
+    (tmp_path / "sickr-sts").mkdir()  # MTEB's: all of SICK is its test split
+    row = {"sentence1": "a", "sentence2": "b", "score": 3.0}
+    (tmp_path / "sickr-sts" / "test.jsonl").write_text(json.dumps(row) + "\n")
+    assert lacking_splits(["mteb", "bert-whitening"], str(tmp_path / "sickr-sts"), ["sickr"]) == ()
+    assert decisions("mteb", data=str(tmp_path / "sickr-sts"))["split"] == ("test",)
     assert note in comparing.written([], "latex", "mteb", lacking=[note])
 
 

@@ -52,7 +52,7 @@ class Preset:
 
     def lacks_splits(self, data: str, tasks: Sequence[str]) -> tuple[str, ...]:
         """Those of `tasks` whose maps the preset fits on all published splits, and of which `data` lacks some."""
-        part = [one.name for one in discover(data) if one.published and "all" not in one.splits]
+        part = [one.name for one in discover(data) if one.published and not one.whole]
         lacking = [name for name in tasks if name in part and name not in ONE_SPLIT]
         return tuple(lacking) if self.fit == "splits" else ()
 
@@ -228,7 +228,7 @@ def lacking_splits(presets: Iterable[str], data: str, tasks: Sequence[str]) -> t
     return tuple(notes) + tuple(
         f"{task}: scored on its test split alone, where {label} takes all of it: its three splits are not here"
         for task, label in scored.items()
-        if not any(one.name == task and "all" in one.splits for one in discover(data))
+        if not any(one.name == task and one.whole for one in discover(data))
     )
 
 

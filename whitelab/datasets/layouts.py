@@ -113,6 +113,11 @@ class TaskInfo:
         ordered = tuple(split for split in SPLITS if split in present)
         return (*ordered, "all") if len(ordered) in (0, len(SPLITS)) else ordered
 
+    @property
+    def whole(self) -> bool:
+        """Whether all published splits are there, or a file that holds them all: MTEB's test split of SICK-R does."""
+        return "all" in self.splits or (self.layout == "mteb" and self.published and self.name == "sickr")
+
     def split_like(self, wanted: str = "test") -> str:
         """The split that is looked at first: the one wanted, else test, else the first there is."""
         return next((split for split in (wanted, "test") if split in self.splits), self.splits[0])
