@@ -445,7 +445,7 @@ def test_a_run_that_would_be_repeated_is_named_beside_the_start_which_stays_open
     at = visit()
     assert not said(at, "has the same settings")
     click(at)
-    assert said(at, "Run simcse-1 (not started) has the same settings, sentences and pairs")
+    assert said(at, "Run simcse-1 (not started) has the same settings, sentences and pairs: it is still to be trained")
     assert not at.button(key="start-run").disabled
     assert not said(choose(at, drawn, seed=1), "has the same settings")
 

@@ -23,7 +23,7 @@ from whitelab.encoding.encoders import load_encoder
 from whitelab.encoding.names import ModelError
 from whitelab.store import held_folder
 from whitelab.training import TrainConfig, Trainer, runs
-from whitelab.training.runs import RunError, create, find_run
+from whitelab.training.runs import RunError, create, find_run, repeat_note
 
 
 @pytest.fixture(autouse=True)
@@ -411,11 +411,24 @@ def test_a_run_is_repeated_by_an_equal_config_on_equal_data_alone(run, config, p
     assert run.repeats(config, list(SENTENCES), pairs)
     assert run.repeats(replace(config, corpus="elsewhere.txt", evaluation="the same"), SENTENCES, pairs)
     assert not run.repeats(replace(config, seed=1), SENTENCES, pairs)
+    assert not run.repeats(replace(config, batch=None), SENTENCES, pairs)
     assert not run.repeats(config, SENTENCES[1:], pairs)
     assert not run.repeats(config, SENTENCES, replace(pairs, gold=pairs.gold[::-1]))
     assert not run.repeats(config, SENTENCES)
     run.remove()
     assert not run.repeats(config, SENTENCES, pairs)
+
+
+@pytest.mark.parametrize(("own", "asked"), [(None, 64), (64, None)])
+def test_a_batch_that_was_not_said_is_the_one_that_is_trained_with(own, asked, config, pairs, tmp_path):
+    run = create(replace(config, batch=own), SENTENCES, pairs, tmp_path / "run")
+    assert run.repeats(replace(config, batch=asked), SENTENCES, pairs)
+    assert not run.repeats(replace(config, batch=32), SENTENCES, pairs)
+
+
+@pytest.mark.parametrize(("state", "then"), [("finished", "nothing new"), ("died", "resumed"), ("waiting", "trained")])
+def test_what_to_do_instead_of_repeating_a_run_follows_its_state(state, then):
+    assert repeat_note("simcse-1", state).endswith(then)
 
 
 def test_a_command_that_repeats_a_run_says_so_and_runs(place, command):

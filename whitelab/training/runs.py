@@ -24,7 +24,7 @@ import numpy as np
 
 from whitelab.base.user_folders import expanded
 from whitelab.datasets import SentencePairs
-from whitelab.encoding.checkpoints import runs_root
+from whitelab.encoding.checkpoints import find_model, on_disk, runs_root
 from whitelab.encoding.names import TRAINED
 from whitelab.store import held_folder
 from whitelab.store.aside import is_aside, remove_folder, write_aside
@@ -35,6 +35,7 @@ from whitelab.training.loop import CHECKPOINTS, MODEL
 from whitelab.training.result import Scores
 
 WAITING, RUNNING, FINISHED, CANCELLED, FAILED, DIED = "waiting", "running", "finished", "cancelled", "failed", "died"
+NOT_STARTED = "not started"  # what is said of one that waits on disk and for no turn
 
 _RESUMABLE = (CANCELLED, FAILED, DIED)
 
@@ -103,7 +104,8 @@ class Run:
         with suppress(RunError):
             own = replace(self.config, corpus=config.corpus, evaluation=config.evaluation)
             pairs = "" if evaluation is None else evaluation.fingerprint
-            return own == config and self.pairs_fingerprint == pairs and self.data()[0] == tuple(sentences)
+            same = replace(own, batch=config.batch) == config and _batch_of(own) == _batch_of(config)
+            return same and self.pairs_fingerprint == pairs and self.data()[0] == tuple(sentences)
         return False
 
     @property
@@ -321,9 +323,18 @@ def _is_unbegun(folder: Path) -> bool:
     return False
 
 
+def _batch_of(config: TrainConfig) -> int | None:
+    """The batch that is trained with; None where none was asked for and the model, which decides it, is not here."""
+    if config.batch is None and on_disk(config.model):
+        with suppress(ValueError, OSError):
+            return config.settled(find_model(config.model, allow_bin=True).dim).batch
+    return config.batch
+
+
 def repeat_note(name: str, state: str) -> str:
     """What to know before the run of that name, in that state, is begun once more."""
     then = "it can be resumed" if state in _RESUMABLE else "to repeat it adds nothing new"
+    then = "it is still to be trained" if state in (WAITING, NOT_STARTED) else then
     return f"run {name} ({state}) has the same settings, sentences and pairs: {then}"
 
 

@@ -8,12 +8,11 @@ from pathlib import Path
 from whitelab.base.lazy import cached_property
 from whitelab.training import StepRecord
 from whitelab.training.own_process import trained_apart
-from whitelab.training.runs import RUNNING, WAITING, Run, RunError, Summary, runs
+from whitelab.training.runs import NOT_STARTED, RUNNING, WAITING, Run, RunError, Summary, runs
 from whitelab.ui.results import long_runs
 from whitelab.ui.results.study import remembered
 from whitelab.ui.results.worker import Job, is_open
 
-NOT_STARTED = "not started"  # the state of a run that waits on disk and for no turn
 ENDING = "ending"  # that of one whose end is on record, while its process clears up
 PROBLEM = "training-problem"  # session_state: why what this visitor clicked could not be done
 

@@ -13,13 +13,13 @@ from whitelab.encoding.names import BUNDLED, ModelError, ModelName
 from whitelab.figures import heights
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord
 from whitelab.training.costs import seconds_left
-from whitelab.training.runs import CANCELLED, DIED, FAILED, FINISHED, RUNNING, WAITING, Run, RunError
+from whitelab.training.runs import CANCELLED, DIED, FAILED, FINISHED, NOT_STARTED, RUNNING, WAITING, Run, RunError
 from whitelab.ui.results import long_runs
 from whitelab.ui.results.jobs import REDRAW, STREAM_SECONDS, redraw
 from whitelab.ui.results.worker import is_open, time_left
 from whitelab.ui.sidebar import model, workspace
 from whitelab.ui.training import background
-from whitelab.ui.training.background import ENDING, NOT_STARTED, PROBLEM, Entry
+from whitelab.ui.training.background import ENDING, PROBLEM, Entry
 from whitelab.ui.widgets import address
 from whitelab.ui.widgets.chart import chart, csv_button, rounded_table
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
