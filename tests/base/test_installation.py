@@ -1,12 +1,14 @@
 """Files, command and missing libraries, as a clone has them; `test_package.py` has the same of an installation."""
 
+import argparse
+import shlex
 import sys
 
 import pytest
 from processes import ROOT
 
 from whitelab.base import installation
-from whitelab.base.installation import EXTRAS, MissingLibraryError, install_line, need, program, shipped
+from whitelab.base.installation import EXTRAS, MissingLibraryError, install_line, need, option, program, shipped
 
 
 def test_in_a_clone_the_top_level_is_the_repositorys():
@@ -17,6 +19,16 @@ def test_in_a_clone_the_top_level_is_the_repositorys():
 def test_in_an_installation_the_top_level_lies_inside_the_package(tmp_path, monkeypatch):
     monkeypatch.setattr(installation, "_INSIDE", tmp_path)
     assert shipped("data/demo") == tmp_path / "data" / "demo"
+
+
+@pytest.mark.parametrize(
+    ("value", "typed"), [("map.npz", "--out map.npz"), ("-map.npz", "--out=-map.npz"), ("- a", "--out='- a'")]
+)
+def test_the_value_of_an_option_is_none_itself(value, typed):
+    assert option("--out", value) == typed
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out")
+    assert parser.parse_args(shlex.split(typed)).out == value
 
 
 @pytest.mark.parametrize(

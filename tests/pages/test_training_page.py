@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 import threading
 import time
@@ -14,6 +15,7 @@ import pytest
 from tiny import SENTENCES, untimed, write_reversed
 
 import whitelab
+from whitelab.cli import main
 from whitelab.store import held_folder
 from whitelab.training import StepRecord, TrainConfig
 from whitelab.training.objectives import OBJECTIVES
@@ -448,6 +450,18 @@ def test_a_run_that_would_be_repeated_is_named_beside_the_start_which_stays_open
     assert said(at, "Run simcse-1 (not started) has the same settings, sentences and pairs: it is still to be trained")
     assert not at.button(key="start-run").disabled
     assert not said(choose(at, drawn, seed=1), "has the same settings")
+
+
+def test_the_command_line_of_a_start_and_a_corpus_that_begin_with_a_dash_makes_the_same_run(
+    visit, small, place, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-text.txt").symlink_to(place / "corpus.txt")
+    (tmp_path / "-m").symlink_to(small["model"])
+    at = visit(start="-m", corpus="-text.txt")
+    (line,) = [one for one in code(at).splitlines() if " train " in one]
+    assert main(shlex.split(line)[4:]) == 0
+    assert said(look(at), "Run simcse-1 (finished) has the same settings, sentences and pairs")
 
 
 def test_a_run_that_failed_says_why_where_its_curve_ends_and_keeps_what_it_learned(visit, config):

@@ -1,5 +1,6 @@
 """How this whitelab came here, as a clone or as a package: where its files lie, its command, what may be missing."""
 
+import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,6 +36,13 @@ def program() -> str:
     started = Path(sys.argv[0])
     other = started.name != "__main__.py" and _INSIDE.is_dir()
     return "whitelab" if started.stem == "whitelab" or other else "python -m whitelab"
+
+
+def option(flag: str, value: object) -> str:
+    """An option as it is typed after a command: `--out map.npz`, but `--out=-map.npz`, which apart from its flag would
+    be read as an option of its own."""
+    quoted = shlex.quote(str(value))
+    return f"{flag}={quoted}" if str(value).startswith("-") else f"{flag} {quoted}"
 
 
 def need(extra: str) -> None:

@@ -7,7 +7,7 @@ import streamlit as st
 
 from whitelab.base import threads
 from whitelab.base.devices import choose_device
-from whitelab.base.installation import program
+from whitelab.base.installation import option, program
 from whitelab.base.user_folders import expanded
 from whitelab.base.wording import amount, layers_in_words, plain, quantity
 from whitelab.corpus.chunks import CHUNK_TEXTS
@@ -168,8 +168,7 @@ def _line(step: str, arguments: dict) -> str:
             continue
         shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
         flag = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
-        dashed = f"{flag}={shlex.quote(shown)}"  # apart from its flag, what begins with a dash would be another one
-        words += [flag] if value is True else [dashed] if shown.startswith("-") else [flag, shlex.quote(shown)]
+        words.append(flag if value is True else option(flag, shown))
     return " ".join(words)
 
 

@@ -1,11 +1,10 @@
 """Runs as the form asks for them: sentences, pairs, settings, what they take, and the same in Python."""
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from textwrap import indent
 
-from whitelab.base.installation import program
+from whitelab.base.installation import option, program
 from whitelab.base.lazy import cached_property
 from whitelab.base.wording import amount, duration, quantity, spaced
 from whitelab.datasets import BUNDLED_SETS, SentencePairs, tabs_note
@@ -64,7 +63,8 @@ class Corpus:
 class Scored:
     """Pairs to score on, and about how many tokens their sentences have.
 
-    `name` is for all visitors, `code` makes `scored` in Python, `words` are a command line's; empty where it has none.
+    `name` is for all visitors, `code` makes `scored` in Python, `words` are options of a command line; empty where it
+    has none.
     """
 
     pairs: SentencePairs
@@ -79,12 +79,9 @@ class Scored:
         """Pairs that are loaded by their name or path."""
         lenient = ", keep_going=True" if pairs.problems else ""
         bundled = data in BUNDLED_SETS
-        words = [
-            "--eval",
-            data,
-            *([] if bundled else ["--task", task]),
-            *(["--split", split] if split != "test" else []),
-        ]
+        words = [option("--eval", data)]
+        words += [] if bundled else [option("--task", task)]
+        words += [option("--split", split)] if split != "test" else []
         return cls(
             pairs,
             f"{pairs.source}, {split}",
@@ -143,11 +140,11 @@ class TrainingPlan:
         return f"\n# the same without Python:\n{lines}"
 
     def _command(self, config: TrainConfig) -> str:
-        words = ["train", "--corpus", self.corpus.path, *self.scored.words]
+        words = [program(), "train", option("--corpus", self.corpus.path), *self.scored.words]
         for name in ("objective", "model", "steps", "batch", "lr", "seed", "eval_every"):
             if (value := getattr(config, name)) != getattr(TrainConfig, name):
-                words += [f"--{name.replace('_', '-')}", str(value)]
-        return f"{program()} {shlex.join(words)}"
+                words.append(option(f"--{name.replace('_', '-')}", value))
+        return " ".join(words)
 
 
 def cost_words(found: Sequence[Cost]) -> str:
