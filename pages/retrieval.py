@@ -82,7 +82,7 @@ st.subheader("For which queries?")
 if results:
     rankings.by_query(space, results, comparison)
     st.caption(plain(results[-1].line()))
-if data.source == "demo-search":
+if data.source == "demo-search" and not retrieval_sets.is_upload():
     st.caption(rankings.EXAMPLE)
 if results:
     code = rankings.searched_code(data, comparison, pooling(chosen))

@@ -77,20 +77,20 @@ def test_two_files_of_judgements_for_one_split_are_refused_wherever_they_lie(fol
     for data, split, first, second in (
         (folder, "test", "test.tsv", "test.txt"),
         (packed(folder, tmp_path / "mine.zip"), "test", "mine.zip/qrels/test.tsv", "mine.zip/qrels/test.txt"),
-        (uploads, "all", *(file.name for file in files[2:])),
+        (uploads, "test", *(file.name for file in files[2:])),
         (loose, "all", "mine.qrels", "qrels.tsv"),
     ):
         with pytest.raises(DataError, match=f"more than one file of judgements for '{split}', {first} and {second};"):
             load_retrieval(data)
 
 
-@pytest.mark.parametrize("name", ["test.tsv", "anything.txt"])
-def test_an_upload_is_read_as_its_folder_is(folder, name):
+@pytest.mark.parametrize(("name", "split"), [("test.tsv", "test"), ("dev.txt", "dev"), ("anything.txt", "all")])
+def test_an_upload_is_read_as_its_folder_is(folder, name, split):
     files = [folder / "corpus.jsonl", folder / "queries.jsonl", folder / "qrels" / "test.tsv"]
     uploads = [Upload(f"my-{file.name}", file.read_bytes()) for file in files[:2]]
-    found = load_retrieval([*uploads, Upload(name, files[2].read_bytes())])
+    found = load_retrieval([*uploads, Upload(name, files[2].read_bytes())], "dev" if split == "dev" else "test")
     assert found.fingerprint == load_retrieval(folder).fingerprint
-    assert (found.source, found.split) == ("upload", "all")
+    assert (found.source, found.split) == ("upload", split)
 
 
 def test_the_queries_of_other_splits_are_left_out_and_one_without_an_answer_is_noted(folder):
@@ -205,7 +205,7 @@ def test_a_zip_says_what_its_folder_says_as_a_path_and_as_an_upload(folder, tmp_
         for split in ("dev", "test"):
             found = load_retrieval(data, split)
             assert (found.fingerprint, found.split) == (load_retrieval(folder, split).fingerprint, split)
-    assert (load_retrieval(path).task, load_retrieval(path).source) == ("mine", "mine")
+            assert (found.task, found.source) == ("mine", "mine")
     assert retrieval_files(path) == (path,)
 
 

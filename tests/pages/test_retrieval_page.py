@@ -140,7 +140,7 @@ def test_an_upload_is_read_from_memory_and_its_code_reads_the_same_files(monkeyp
                 archive.write(file, file.relative_to(tmp_path))
         whole = [("mine.zip", packed.getvalue(), "application/zip")]
         at.file_uploader(key="retrieval-files").set_value(whole).run()
-        assert [one.value for one in at.text] == ["upload: 3 documents, 2 queries"]
+        assert [one.value for one in at.text] == ["mine: 3 documents, 2 queries"]
         assert at.selectbox(key="searched-split").options == ["test"]
         at.file_uploader(key="retrieval-files").set_value(brought).run()
         at.selectbox(key="searched-data").set_value("demo").run()

@@ -24,6 +24,7 @@ from whitelab.datasets import packed_sets
 from whitelab.datasets.columns import plain_name, shown, text_cell
 from whitelab.datasets.layouts import DEMO, DEMO_SEARCH, existing_path
 from whitelab.datasets.pairs import (
+    SPLITS,
     DataError,
     MalformedRows,
     Problem,
@@ -174,9 +175,10 @@ def load_retrieval(
 ) -> RetrievalSet:
     """The documents, and the queries and judgements of one split: a folder, its .zip, uploads, or a bundled set.
 
-    The bundled one is "demo-search", for short "demo". A split is named by its file (qrels/test.tsv); a folder's only
-    file of judgements that names none answers to "test" as well, and says "all". Of an upload one file is the corpus,
-    one the queries and one the judgements, as their names say, or it is one .zip of them. Queries that no judged
+    The bundled one is "demo-search", for short "demo". A split is named by its file (qrels/test.tsv); the only file of
+    judgements that names none answers to "test" as well, and says "all". Of an upload one file is the corpus, one the
+    queries and one the judgements, as their names say, or it is one .zip of them. The set is called as its folder, also
+    in a .zip; loose files are an "upload". Queries that no judged
     document answers are left out, and it is noted how many; those that another split judges are not counted. Rows that
     cannot be used raise MalformedRows, and with keep_going=True are left out and listed in `problems`: lines that
     cannot be read, ids that repeat, judgements of a query or document that is not there or whose grade is not a number.
@@ -282,12 +284,11 @@ def _files(data: str | Path | Sequence[Upload], contents: bool = False) -> _File
 def _packed(data: str, archive: File, contents: bool) -> _Files:
     """The files in a .zip, the contents only where they are to be read."""
     task, root, below = packed_sets.members(archive, (*LINES, *QRELS), contents)
-    task = "upload" if isinstance(archive, Upload) else task
     return replace(_sorted_out(data, task, root, below), archive=archive)
 
 
 def _sorted_out(data: str, task: str, root: Sequence[File], below: Sequence[File], loose: bool = False) -> _Files:
-    """Which file is which, by their names; a `loose` file of judgements may have any."""
+    """Which file is which, by their names; a `loose` file of judgements may have any, also that of a split."""
     found = {}
     for kind in ("corpus", "queries"):
         named = [file for file in root if suffix_of(file) in LINES and kind in stem_of(file).lower()]
@@ -301,6 +302,7 @@ def _sorted_out(data: str, task: str, root: Sequence[File], below: Sequence[File
             named = _ROOT_QRELS.fullmatch(stem_of(file)) or suffix_of(file) in (".qrels", ".trec")
             if suffix_of(file) in QRELS and (named or loose):
                 split = named["split"] or named["stem"] if isinstance(named, re.Match) else None
+                split = stem_of(file) if loose and stem_of(file) in SPLITS else split
                 judged.append((split or "all", file))
     if not judged:
         raise DataError(f"{data}: no judgements; a retrieval set is {LOOKED_FOR}")
