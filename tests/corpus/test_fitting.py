@@ -1,5 +1,6 @@
 """Maps of a corpus: those of its rows, of any average of layers kept apart, as a fit scope, and their drift."""
 
+import json
 import shutil
 from hashlib import sha256
 from pathlib import Path
@@ -64,6 +65,16 @@ def test_layers_kept_apart_give_the_map_of_any_of_their_averages(layers, apart, 
     np.testing.assert_allclose(one.scatter, two.scatter, rtol=0, atol=1e-5)
     with pytest.raises(ValueError, match="and no map of layer 2: choose"):
         corpus_rows(tmp_path).moments((2,))
+
+
+def test_a_corpus_has_a_digest_of_what_it_holds_wherever_it_lies(model, text, tmp_path):
+    (tmp_path / "other.txt").write_text("a dog runs\na man plays\n")
+    folders = {name: tmp_path / name / "embedded" for name in ("one", "same", "other")}
+    for name, folder in folders.items():
+        made = embed(tmp_path / "other.txt" if name == "other" else text, folder, model)
+        assert json.loads((folder / "manifest.json").read_text())["digest"] == made.digest
+    one, same, other = (corpus_rows(folder).digest for folder in folders.values())
+    assert one == same != other
 
 
 @pytest.mark.parametrize("spec", ["pca@4", "soft:gamma=0.5", "zca", "prefix@8"])

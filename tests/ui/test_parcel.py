@@ -6,7 +6,7 @@ import pytest
 
 from tests.conftest import make_space
 from whitelab import datasets
-from whitelab.encoding.embeddings import Origin
+from whitelab.encoding.embeddings import MeasuredRows, Origin
 from whitelab.scoring.setting import Setting
 from whitelab.ui.sections.parcel import Parcel
 from whitelab.ui.sidebar.data import Chosen
@@ -17,11 +17,15 @@ SETTING = Setting((1,), "pca", 5)
 ORIGIN = Origin("some/model", "demo, 12 files", "demo", "all")
 
 
-def stem(setting=SETTING, kind="npz", **origin):
+def parcel(setting=SETTING, space=None, **origin):
     picked = Picked("bundled", False, 4, 32, ("mean", "cls"), "digest")
     bench = Workspace(picked, Chosen("demo", datasets.discover("demo")[0], "all", False, ""), setting, "float32")
     made = replace(ORIGIN, pooling=setting.pooling, **origin)
-    return Parcel(bench, replace(make_space(), origin=made), setting).stem_of(kind)
+    return Parcel(bench, replace(space or make_space(), origin=made), setting)
+
+
+def stem(setting=SETTING, kind="npz", **origin):
+    return parcel(setting, **origin).stem_of(kind)
 
 
 @pytest.mark.parametrize(
@@ -49,3 +53,16 @@ def test_a_name_of_any_length_in_any_script_is_one_for_a_file():
     assert stem(task="日本語") == "model-mean-layers-1-pca-k5-text"
     assert stem(task=f"../{'a b/' * 90}").startswith("model-mean-layers-1-pca-k5-..-a-b-a-b-")
     assert len(stem(SETTING.with_(fit=f"{'x' * 300}.txt"), task="y" * 300)) < 200
+
+
+def test_maps_of_corpora_whose_folders_are_called_alike_are_told_apart():
+    made = []
+    for place, digest in (("/a/embedded", "3f9a1c2b44"), ("/b/embedded", "77d0e1a952")):
+        space, fit = make_space(), f"corpus:{place}"
+        moments = make_space(seed=5).moments((1,))
+        rows = MeasuredRows(fit, space.origin, space.n_layers, space.dim, (1,), moments, digest)
+        made.append(parcel(SETTING.with_(fit=fit), space.with_text(fit, rows)))
+        assert made[-1].stem_of("npz").endswith(f"-on-embedded-{digest[:6]}")
+        assert (made[-1].record["fit"], made[-1].record["fit_digest"]) == ("corpus:embedded", digest)
+        assert place not in str(made[-1].record)
+        assert made[-1].fitted_on == fit  # on the page of the visitor who typed it

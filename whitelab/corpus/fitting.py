@@ -36,7 +36,7 @@ def corpus_rows(folder: str | Path) -> MeasuredRows:
         max_length=manifest.max_length,
         encoder=manifest.recipe.encoder,
     )
-    return MeasuredRows(name, origin, manifest.n_layers, manifest.dim, manifest.recipe.layers, known)
+    return MeasuredRows(name, origin, manifest.n_layers, manifest.dim, manifest.recipe.layers, known, manifest.digest)
 
 
 @lru_cache(maxsize=4)

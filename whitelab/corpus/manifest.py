@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field, fields, replace
+from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -73,6 +74,11 @@ class Manifest:
         return sum(self.sizes)
 
     @property
+    def digest(self) -> str:
+        """Hex digest of the chunks, and so of texts, model and all else that decides a vector."""
+        return blake2b(" ".join(self.chunks).encode(), digest_size=8).hexdigest()
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What to know of how its texts were read."""
         cut = cut_note(self.cut, "text", self.max_length) if self.cut else ""
@@ -94,7 +100,7 @@ class Manifest:
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""
-        return asdict(self) | {"sentences": self.sentences}
+        return asdict(self) | {"sentences": self.sentences, "digest": self.digest}
 
     def write(self, folder: Path) -> "Manifest":
         """Write it; raises OSError."""

@@ -251,9 +251,9 @@ class MeasuredRows:
     """Sentences of which moments alone are at hand, such as a corpus: enough for every map that is fitted from them.
 
     `origin` says which model they are of, with `n_layers` of `dim` dimensions, as far as it decides vectors. `known`
-    are moments of the average of `layers`; or, where these
-    were kept apart, of their vectors one after another, `len(layers) * dim` long, from which those of any of their
-    averages follow (without the higher sums, which the Ledoit-Wolf estimate and the mean direction need).
+    are moments of the average of `layers`; or, where these were kept apart, of their vectors one after another,
+    `len(layers) * dim` long, from which those of any of their averages follow (without the higher sums, which the
+    Ledoit-Wolf estimate and the mean direction need). `digest` tells them from others of that name.
     """
 
     name: str
@@ -262,6 +262,7 @@ class MeasuredRows:
     dim: int
     layers: tuple[int, ...]
     known: Moments
+    digest: str = ""
 
     @property
     def count(self) -> float:

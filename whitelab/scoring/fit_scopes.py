@@ -189,8 +189,10 @@ class Fitted:
     @property
     def record(self) -> dict:
         """How an exported map was made, JSON-ready: the protocol with `fitted` (`count`) and `rank`, and of the scope
-        no path of this machine."""
+        no path of this machine: of a corpus the folder's name, and `fit_digest`, which its manifest has too."""
         own = {"fit": scope_name(self.setting.fit), "fitted": self.count, "rank": self.rank}
+        text = self.space.texts.get(self.setting.fit)
+        own |= {"fit_digest": text.digest} if isinstance(text, MeasuredRows) else {}
         return Protocol(self.setting, self.space.origin).as_dict() | own
 
     def cosines(self) -> Float[Tensor, "p"]:

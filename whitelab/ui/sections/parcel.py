@@ -6,7 +6,7 @@ from pathlib import Path
 
 from whitelab.base.wording import layers_in_words
 from whitelab.corpus.fitting import CORPUS
-from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.encoding.embeddings import LayerEmbeddings, MeasuredRows
 from whitelab.encoding.encoders import Encoder
 from whitelab.retrieval.calibration import calibrate_search
 from whitelab.retrieval.embedded import FITS, RetrievalSpace, for_documents
@@ -53,7 +53,7 @@ class Parcel:
     def fitted_on(self) -> str:
         """What it was fitted on, in words."""
         scope = FIT_SCOPES.get(self.setting.fit)
-        return f"{scope[0].lower()}{scope[1:]}" if scope else Path(self.setting.fit).name
+        return f"{scope[0].lower()}{scope[1:]}" if scope else self.setting.fit
 
     @property
     def name(self) -> str:
@@ -68,8 +68,9 @@ class Parcel:
         layers = "-".join(map(str, setting.layers))
         made = _fit_for_a_file(f"{Path(origin.model).name}-{setting.pooling}-layers-{layers}-{setting.whitening}{k}")
         task = _named(origin.task) + ("" if origin.split == "all" else f"-{_named(origin.split)}")
-        place = Path(setting.fit.removeprefix(CORPUS))
-        on = _named(place.name if setting.fit.startswith(CORPUS) else place.stem)
+        on, text = _named(Path(setting.fit).stem), self.space.texts.get(setting.fit)
+        if isinstance(text, MeasuredRows):  # folders of embedded text are often called alike
+            on = f"{_named(Path(setting.fit.removeprefix(CORPUS)).name)}-{text.digest[:6]}"
         return f"{made}-{task}" + ("" if setting.fit == "task" else f"-on-{on}")
 
     def stem_of(self, kind: str) -> str:

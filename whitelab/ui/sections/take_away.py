@@ -73,7 +73,7 @@ def _introduced(parcel: Parcel, why: str = "") -> bool:
     with st.container(key="said-map"):
         st.markdown(
             f"The map of **{LABELS.inline(setting.whitening)}**, {layers_in_words(setting.layers)}, {fitted.rank} of "
-            f"{parcel.space.dim} directions, fitted on {parcel.fitted_on}{why}. After it a vector has "
+            f"{parcel.space.dim} directions, fitted on {plain(parcel.fitted_on)}{why}. After it a vector has "
             f"{fitted.columns} numbers. The protocol goes with it."
         )
     if not fitted.rank:
@@ -188,7 +188,7 @@ def _safetensors(parcel: Parcel) -> None:
 def _scikit(parcel: Parcel) -> None:
     st.markdown(
         "The map as a transformer for pipelines, fitted on embeddings of your own, whole or in batches. The code fits "
-        f"it on {parcel.fitted_on}, each text as often as it occurs."
+        f"it on {plain(parcel.fitted_on)}, each text as often as it occurs."
     )
 
 
