@@ -4,7 +4,19 @@ import torch
 
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons import clouds
-from whitelab.lessons.lesson import Answer, Choice, Cloud, Curve, Lesson, NoAnswer, Step, setting_on, spearman, written
+from whitelab.lessons.lesson import (
+    Answer,
+    Choice,
+    Cloud,
+    Curve,
+    Lesson,
+    NoAnswer,
+    Step,
+    difference,
+    setting_on,
+    spearman,
+    written,
+)
 from whitelab.statistics import geometry
 from whitelab.sweeps.layer_profiles import transformed
 
@@ -63,14 +75,14 @@ def three_bars(space: LayerEmbeddings) -> Answer:
     setting = setting_on(space, _SETTING)
     raw = spearman(space, setting.raw)
     scores = {label: spearman(space, setting.with_(whitening=form)) for form, label in FORMS.items()}
-    spread = max(scores.values()) - min(scores.values())
+    spread = difference(max(scores.values()), min(scores.values()))
     tie = (
         "The three tie, because each differs from another by a turn of the whole space only, and turning two arrows "
         "together leaves the angle between them."
         if spread <= _TIE
         else "They do not tie here."
     )
-    gain = scores["PCA"] - raw
+    gain = difference(scores["PCA"], raw)
     side = "a gain" if gain > 0 else "a loss"
     words = (
         f"{', '.join(f'{label} {written(value)}' for label, value in scores.items())}; raw {written(raw)}. {tie} "
@@ -91,7 +103,7 @@ def one_bit(space: LayerEmbeddings) -> Answer:
         scores[label] = 100 * float(space.judged.spearman(cosines, setting.aggregate))
     if any(value != value for value in scores.values()):
         raise NoAnswer("the score of signs is not defined on this data")
-    spread = max(scores.values()) - min(scores.values())
+    spread = difference(max(scores.values()), min(scores.values()))
     whole = spearman(space, setting)
     tie = (
         f"They differ by up to {written(spread)} points: signs are read along the axes, and the three clouds are "

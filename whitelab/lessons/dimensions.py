@@ -7,7 +7,19 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.lessons.lesson import Answer, Choice, Curve, Lesson, NoAnswer, Number, Step, setting_on, spearman, written
+from whitelab.lessons.lesson import (
+    Answer,
+    Choice,
+    Curve,
+    Lesson,
+    NoAnswer,
+    Number,
+    Step,
+    difference,
+    setting_on,
+    spearman,
+    written,
+)
 from whitelab.statistics import geometry
 from whitelab.sweeps.dimensions import KCurve, k_curve
 from whitelab.sweeps.layer_profiles import shape
@@ -66,7 +78,7 @@ def which_half(space: LayerEmbeddings) -> Answer:
     raw = spearman(space, setting_on(space, _SETTING).raw)
     scores = halves_of(space)
     second, best = sorted(scores, key=scores.get)[-2:]
-    lead = scores[best] - scores[second]
+    lead = difference(scores[best], scores[second])
     controls, made = max(scores["prefix"], scores["random"]), max(scores["pca"], scores["soft"])
     why = (
         f"The two controls show what half of the memory gives for free: {written(controls)} at best. The better of the "
@@ -121,13 +133,14 @@ def over_k(space: LayerEmbeddings) -> Answer:
         "random coordinates": tuple(random_score(space, setting.layers, k) for k in ks.values()),
     }
     top = _at(curve, curve.best_k)
+    above = difference(top, end)
     every = f"all {curve.rank} directions"
     if curve.rank < space.dim:
         every += f" (in the others of {space.dim} the sentences do not differ)"
     more = (
-        f"More is not better: with {every} the score is {written(top - end)} points lower"
-        if top - end > _TIE
-        else f"With {every} it is {written(top - end)} points lower"
+        f"More is not better: with {every} the score is {written(above)} points lower"
+        if above > _TIE
+        else f"With {every} it is {written(above)} points lower"
     )
     controls = "; ".join(f"against {name} {_against(curves['whitened'], curves[name])}" for name in _CONTROLS)
     scores = ", ".join(f"{name} {written(value)}" for name, value in zip(ks, curves["whitened"], strict=True))
@@ -137,7 +150,7 @@ def over_k(space: LayerEmbeddings) -> Answer:
         f"they are the raw vectors. At these {len(ks)} k, with {_TIE:g} points or less taken for level, whitening is: "
         f"{controls}."
     )
-    numbers = dict(zip(ks, curves["whitened"], strict=True)) | {"best": top, "best above the end": top - end}
+    numbers = dict(zip(ks, curves["whitened"], strict=True)) | {"best": top, "best above the end": above}
     return Answer(curves["whitened"], words, numbers, curves=curves)
 
 
@@ -150,7 +163,7 @@ def best_gamma(space: LayerEmbeddings) -> Answer:
     )
     best, raw = max(scores, key=scores.get), spearman(space, setting.raw)
     close = tuple(gamma for gamma, value in scores.items() if value >= scores[best] - _TIE)
-    spread, spread_few = (max(one.values()) - min(one.values()) for one in (scores, few))
+    spread, spread_few = (difference(max(one.values()), min(one.values())) for one in (scores, few))
     lead = f"Highest is γ = {written(best)}"
     if best == 0:
         lead += ": of these five none beats leaving the directions as they are"

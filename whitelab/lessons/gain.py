@@ -17,6 +17,7 @@ from whitelab.lessons.lesson import (
     Number,
     Step,
     check_apart,
+    difference,
     half,
     setting_on,
     spearman,
@@ -72,14 +73,15 @@ def _compared(space: LayerEmbeddings, text: str, name: str) -> Answer:
     centred = spearman(space, setting.with_(whitening="center"))
     cosine = shape(space, setting.raw).mean_cosine
     lie = "in a cone" if cosine >= geometry.CONE else "spread around already, not in a cone"
+    by_centring, by_stretch = difference(centred, raw), difference(white, centred)
     words = (
         f"{name}: raw {written(raw)}, centred {written(centred)}, whitened {written(white)}. Two random sentences have "
         f"a mean cosine of {written(cosine)} there, so they lie {lie}. Centring changes the score by "
-        f"{centred - raw:+z.2f}, and making every direction equally strong after that by {white - centred:+z.2f}"
+        f"{by_centring:+z.2f}, and making every direction equally strong after that by {by_stretch:+z.2f}"
     )
-    if white > centred:
+    if by_stretch > 0:
         words += ": equal weights rank these pairs better than the weights that the directions had"
-    elif white < centred:
+    elif by_stretch < 0:
         words += ": the weights that the directions had rank these pairs better than equal ones"
     words += ". The map was fitted on these very sentences; the last step tests maps on others."
     last = _raw(space, _LAST)

@@ -334,6 +334,11 @@ def written(value: Real) -> str:
     return spaced(value) if isinstance(value, int) else f"{value:z.2f}"
 
 
+def difference(after: Real, before: Real) -> Real:
+    """What is written of two numbers' difference: that of the numbers as `written`, so that a reader finds the same."""
+    return round(round(after, 2) - round(before, 2), 2)
+
+
 def listed(names: Sequence[str]) -> str:
     """`Layer 1`, `Layers 1 and 2`, `Layers 1, 2 and 3`, of names that differ in their last word."""
     head, ends = names[0].rpartition(" ")[0], [name.rpartition(" ")[2] for name in names]

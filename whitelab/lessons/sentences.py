@@ -15,6 +15,7 @@ from whitelab.lessons.lesson import (
     Real,
     Step,
     defined,
+    difference,
     setting_on,
     spearman,
     written,
@@ -93,7 +94,7 @@ def by_sentences(space: LayerEmbeddings) -> Answer:
         why = "More sentences do not help here: the score is lowest with all of them."
     else:
         why = f"The lowest point here is at {lowest}, not where n = d."
-    rise, weighed = curve[most] - curve[lowest], spearman(space, setting_on(space, _SETTING))
+    rise, weighed = difference(curve[most], curve[lowest]), spearman(space, setting_on(space, _SETTING))
     words = (
         f"Measured on one random draw of sentences, in brackets on {_DRAWS}: {every}. {why} From the lowest point of "
         f"the one draw to all sentences it is {written(rise)} points."

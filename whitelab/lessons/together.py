@@ -16,6 +16,7 @@ from whitelab.lessons.lesson import (
     Number,
     Step,
     check_apart,
+    difference,
     half,
     setting_on,
     spearman,
@@ -167,10 +168,11 @@ def on_the_other_half(space: LayerEmbeddings) -> Answer:
     gold = space.gold[late]
     found = bootstrap(table, gold, torch.zeros(len(gold), dtype=torch.int64), 1).difference(0, 1)
     way = "gain" if found.low > 0 else "loss" if found.high < 0 else "chance"
+    ahead_by = difference(average.unseen, layer.unseen)
     words = (
         f"Best on the half chosen on: the average of {layers_in_words(average.layers)} with {written(average.seen)}, "
         f"and {layers_in_words(layer.layers)} alone with {written(layer.seen)}. On the other half the average scores "
-        f"{written(average.unseen)} and the layer {written(layer.unseen)}: a difference of {found.estimate:+z.2f}, "
+        f"{written(average.unseen)} and the layer {written(layer.unseen)}: a difference of {ahead_by:+z.2f}, "
         f"with a 95 % interval from {written(found.low)} to {written(found.high)}. The best of many is partly lucky "
         "where it was chosen, so a choice is to be judged on pairs that had no part in it."
     )
