@@ -10,7 +10,7 @@ import torch
 import whitelab
 from tests.conftest import make_space
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.lessons import LESSONS, Choice, Cloud, Curve, NoAnswer, Number, answered, asked, gain, hubs
+from whitelab.lessons import LESSONS, Choice, Cloud, Curve, NoAnswer, Number, answered, asked, gain, hubs, together
 from whitelab.lessons import dimensions as dimensions_lesson
 from whitelab.lessons import sentences as sentences_lesson
 from whitelab.lessons import training as training_lesson
@@ -610,7 +610,29 @@ def test_layers_chosen_on_one_half_are_judged_on_the_other(space):
         best = max((layers for layers in every if (layers[0] == layers[1]) is alone), key=partial(scores, ~late))
         assert numbers[f"{name}, chosen on"] == pytest.approx(scores(~late, best))
         assert numbers[name] == pytest.approx(scores(late, best))
+    means = [sum(scores(pairs, layers) for layers in every) / len(every) for pairs in (~late, late)]
+    assert [numbers["all, chosen on"], numbers["all"]] == pytest.approx(means)
+    assert numbers["candidates"] == len(every)
     assert f"on the {int(late.sum())} other pairs" in asked(9, 3, space)[0]
+
+
+@pytest.mark.parametrize(
+    ("all_fall", "average", "layer", "said"),
+    [
+        (4.0, 1.0, 2.0, "Neither stays behind the mean, so no luck of choosing shows here"),
+        (4.0, 5.5, 2.0, "The average stays 1.50 points behind the mean: so much"),
+        (-4.0, -1.0, -2.0, "The average stays 3.00 points and the layer stays 2.00 points behind the mean: so much"),
+    ],
+)
+def test_what_a_choice_loses_beyond_all_choices_is_laid_to_luck(all_fall, average, layer, said, space, monkeypatch):
+    """Of two halves one may be harder, or easier, for whatever is chosen."""
+    late = halves(space)
+    seen = {(0,): 80.0, (1,): 50.0, (0, 1): 81.0, (0, 2): 50.0}
+    chosen = {(0,): layer, (0, 1): average}
+    others = (all_fall * len(seen) - layer - average) / 2
+    unseen = {layers: score - chosen.get(layers, others) for layers, score in seen.items()}
+    monkeypatch.setattr(together, "scores", lambda space, pairs: unseen if torch.equal(pairs, late) else seen)
+    assert said in answered(9, 3, space).words
 
 
 def test_of_one_layer_no_average_is_asked_for(space):

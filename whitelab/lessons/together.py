@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from whitelab.base.wording import layers_in_words, spaced
+from whitelab.base.wording import capitalised, layers_in_words, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons.lesson import (
     Answer,
@@ -14,6 +14,7 @@ from whitelab.lessons.lesson import (
     Lesson,
     NoAnswer,
     Number,
+    Real,
     Step,
     check_apart,
     difference,
@@ -130,27 +131,37 @@ def rule_of_thumb(space: LayerEmbeddings) -> Answer:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """What is best on the pairs chosen on, and its score there and on the others."""
+class Candidate:
+    """Layers that may be chosen on a half of the pairs, and their score there and on the other."""
 
     layers: Layers
     seen: float
     unseen: float
 
+    @property
+    def change(self) -> Real:
+        """From the half chosen on to the other, as written."""
+        return difference(self.unseen, self.seen)
 
-def chosen_on_half(space: LayerEmbeddings) -> tuple[Chosen, Chosen, Bool[Tensor, "p"]]:
-    """The average of two and the layer that are best on a half of the pairs, and which pairs are the other half."""
+
+def _on_halves(space: LayerEmbeddings) -> tuple[list[Candidate], Bool[Tensor, "p"]]:
+    """Every layer and average of two with a score on both halves of the pairs, and which pairs are the other half."""
     late = half(space)
     for side in (late, ~late):
         check_apart(side)
     seen, unseen = scores(space, ~late), scores(space, late)
+    return [Candidate(one, score, unseen[one]) for one, score in seen.items() if one in unseen], late
+
+
+def chosen_on_half(space: LayerEmbeddings) -> tuple[Candidate, Candidate, Bool[Tensor, "p"]]:
+    """The average of two and the layer that are best on a half of the pairs, and which pairs are the other half."""
+    candidates, late = _on_halves(space)
     both = []
     for size in (2, 1):
-        known = {one: score for one, score in seen.items() if len(one) == size and one in unseen}
+        known = [one for one in candidates if len(one.layers) == size]
         if not known:
             raise NoAnswer("fewer than two of its layers have a score")
-        best = max(known, key=known.get)
-        both.append(Chosen(best, known[best], unseen[best]))
+        both.append(max(known, key=lambda one: one.seen))
     return *both, late
 
 
@@ -168,17 +179,41 @@ def on_the_other_half(space: LayerEmbeddings) -> Answer:
     gold = space.gold[late]
     found = bootstrap(table, gold, torch.zeros(len(gold), dtype=torch.int64), 1).difference(0, 1)
     way = "gain" if found.low > 0 else "loss" if found.high < 0 else "chance"
+    luck, changes = _luck(space, average, layer)
     ahead_by = difference(average.unseen, layer.unseen)
     words = (
         f"Best on the half chosen on: the average of {layers_in_words(average.layers)} with {written(average.seen)}, "
         f"and {layers_in_words(layer.layers)} alone with {written(layer.seen)}. On the other half the average scores "
         f"{written(average.unseen)} and the layer {written(layer.unseen)}: a difference of {ahead_by:+z.2f}, "
-        f"with a 95 % interval from {written(found.low)} to {written(found.high)}. The best of many is partly lucky "
-        "where it was chosen, so a choice is to be judged on pairs that had no part in it."
+        f"with a 95 % interval from {written(found.low)} to {written(found.high)}. {luck} The best of many may be the "
+        "best by luck where it was chosen, so a choice is to be judged on pairs that had no part in it."
     )
     numbers = {"average, chosen on": average.seen, "layer, chosen on": layer.seen, "average": average.unseen}
     numbers |= {"layer": layer.unseen, "low": found.low, "high": found.high}
-    return Answer(_ENDS[way], words, numbers)
+    return Answer(_ENDS[way], words, numbers | changes)
+
+
+def _luck(space: LayerEmbeddings, average: Candidate, layer: Candidate) -> tuple[str, dict[str, Real]]:
+    """How far the chosen two stay behind what all do from one half to the other: only that may be luck of choosing."""
+    every, _ = _on_halves(space)
+    mean = Candidate((), *(sum(getattr(one, side) for one in every) / len(every) for side in ("seen", "unseen")))
+    changes = {"the average": average.change, "the layer": layer.change}
+    behind = {name: difference(mean.change, change) for name, change in changes.items()}
+    behind = {name: points for name, points in behind.items() if points > 0}
+    stays = " and ".join(f"{name} stays {written(points)} points" for name, points in behind.items())
+    words = (
+        f"A half may be harder for every choice: from the half chosen on to the other the mean of all {len(every)} "
+        f"layers and averages goes from {written(mean.seen)} to {written(mean.unseen)}, a change of "
+        f"{mean.change:+z.2f}. The average chosen changes by {average.change:+z.2f}, and the layer by "
+        f"{layer.change:+z.2f}. "
+    ) + (
+        f"{capitalised(stays)} behind the mean: so much may be luck of choosing."
+        if behind
+        else "Neither stays behind the mean, so no luck of choosing shows here."
+    )
+    numbers = {"candidates": len(every), "all, chosen on": mean.seen, "all": mean.unseen, "change of all": mean.change}
+    numbers |= {f"{name}, change": change for name, change in changes.items()}
+    return words, numbers | {f"{name}, behind": points for name, points in behind.items()}
 
 
 def _ask_half(space: LayerEmbeddings) -> str:
