@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+from drawings import contrast
 from driving import ARTEFACTS, IDLE, SIDEBAR, STILL, faint, pick, unnamed, widest
 from questions import QUESTIONS
 
@@ -262,6 +263,27 @@ def predict(hand, demo, lesson, i, right) -> str:
         guess = prediction(ask, answered(lesson.number, i, demo if lesson.steps[i - 1].needs else None), right)
     give(hand, ask, guess)
     return "Right." if right else "Not there yet." if isinstance(ask, Cloud) else "Not as measured."
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_ones_own_cloud_is_told_from_the_whitened_ones_it_lies_on_by_who_sees_no_hue(app, visit, scheme):
+    page = visit(app, scheme).open("whitening?lesson=3&step=1&guess1=-26,0.5,1.8", ready=False)
+    page.get_by_text("yours").first.wait_for()
+    page.locator(".wl-ghost").first.wait_for()
+    mine, theirs = (page.locator(mark).evaluate_all(INKS) for mark in (".wl-point", ".wl-ghost"))
+    assert {fill for fill, _ in mine} == {"none"}  # one that it covers is seen inside
+    for own in {stroke for _, stroke in mine}:
+        assert min(contrast(in_hex(own), in_hex(fill)) for fill in {fill for fill, _ in theirs}) >= 2
+    legend = page.locator(".st-key-lesson").get_by_text("Cholesky").first.inner_text()
+    assert [name for name in ("yours", "PCA", "ZCA", "Cholesky") if name not in legend] == []
+
+
+INKS = "marks => marks.map(mark => [getComputedStyle(mark).fill, getComputedStyle(mark).stroke])"
+
+
+def in_hex(colour: str) -> str:
+    """`rgb(27, 100, 159)` -> `#1B649F`."""
+    return "#" + "".join(f"{int(part):02X}" for part in re.findall(r"\d+", colour)[:3])
 
 
 def test_leaving_by_the_links_at_the_top_keeps_a_knob_that_was_moved_by_hand(app, visit):

@@ -39,7 +39,8 @@ def whitened_by_hand(state: clouds.State) -> Answer:
     words = (
         f"Your covariance has {written(across)} across, {written(upwards)} upwards and {written(shared)} between the "
         f"two. {done} The coloured points are what PCA, ZCA and Cholesky whitening make of the same cloud: three "
-        "clouds, turned or mirrored against each other (yours covers one of them where it is turned as that is). The "
+        "clouds, turned or mirrored against each other (your rings lie around "
+        "one of them where yours is turned as that is). The "
         f"cosine of any two points {alike}."
     )
     numbers = {

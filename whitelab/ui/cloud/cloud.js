@@ -155,7 +155,8 @@ class Cloud {
       class: "wl-shape", cx: mean[0], cy: mean[1], rx: 2 * ellipse[0], ry: 2 * ellipse[1],
       transform: `rotate(${ellipse[2]} ${mean[0]} ${mean[1]})`,
     }])
-    put.forEach(([cx, cy]) => parts.push(["circle", { class: "wl-point", cx, cy, r: 0.085 }]))
+    const mine = ghosts && Object.keys(ghosts).length ? { class: "wl-point wl-open", r: 0.12 } : { class: "wl-point", r: 0.085 }
+    put.forEach(([cx, cy]) => parts.push(["circle", { ...mine, cx, cy }])) // open, so that a ghost it covers is seen
     this.rest.replaceChildren()
     parts.forEach(([tag, attributes]) => add(this.rest, tag, attributes))
     for (const { group, spec } of this.handles) {

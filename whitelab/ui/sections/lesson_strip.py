@@ -259,7 +259,8 @@ def _cloud(here: Place, ask: Cloud, guess) -> None:
         start = guess or KINDS[ask.kind].start
         state = cloud(f"{here.key}-cloud", ask.kind, start, ghosts, inks, still=guess is not None)
         if ghosts:
-            st.markdown(" · ".join(f':color[●]{{foreground="{inks[label]}"}} {label}' for label in ghosts))
+            legend = [f':color[●]{{foreground="{inks[label]}"}} {label}' for label in ghosts]
+            st.markdown(" · ".join(["○ yours", *legend]))
     with right:
         if ask.blind and (guess is None or here.hidden):
             st.caption("The numbers stay hidden." if here.hidden else "The numbers stay hidden until you hand it in.")
