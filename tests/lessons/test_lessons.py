@@ -149,6 +149,29 @@ def test_training_and_whitening_are_compared_at_the_same_number_of_directions(de
     assert answered(10, 3, few).numbers["PCA whitening"] == white
 
 
+@pytest.mark.parametrize("term", ["identity", "gold score", "batch", "views"])
+def test_a_term_is_explained_where_a_lesson_first_has_it(term, space, monkeypatch):
+    """There, and there only, it stands out."""
+    monkeypatch.setattr(dimensions_lesson, "_NEAR", 20.0)
+    having = 0
+    for number, lesson in LESSONS.items():
+        steps = range(1, len(lesson.steps) + 1)
+        parts = [(asked(number, i, space)[0], answered(number, i, of(number, i, space)).words) for i in steps]
+        words = " ".join(map(" ".join, parts))
+        if term in words:
+            having += 1
+            assert words.index(term) == words.index(f"**{term}**") + 2
+    assert having
+
+
+def test_training_is_said_to_start_at_random_directions_where_its_start_is_measured(space, dense):
+    for here in (space, dense):
+        start = training_lesson.trained(here, "mse")[0]
+        question, words = asked(10, 1, here)[0], answered(10, 1, here).words
+        assert f"starts at {min(here.dim, here.n_sentences // 3)} random directions" in question
+        assert f"{written(start.mean_cosine)} before the first step, at random directions" in words
+
+
 def test_what_a_trained_map_will_score_is_asked_without_training_one(space, monkeypatch):
     monkeypatch.setattr(training_lesson, "trained", None)
     raw = written(score(space, "L1"))

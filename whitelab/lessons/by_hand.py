@@ -38,10 +38,11 @@ def whitened_by_hand(state: clouds.State) -> Answer:
     )
     words = (
         f"Your covariance has {written(across)} across, {written(upwards)} upwards and {written(shared)} between the "
-        f"two. {done} The coloured points are what PCA, ZCA and Cholesky whitening make of the same cloud: three "
-        "clouds, turned or mirrored against each other (your rings lie around "
-        "one of them where yours is turned as that is). The "
-        f"cosine of any two points {alike}."
+        f"two. {done} The coloured points are three whitenings of the same cloud. **PCA** whitening turns its long "
+        "axis level and then stretches; **ZCA** turns that back again, so that points move the least; **Cholesky** "
+        "makes one new coordinate after the other, each from the old ones up to its place. They are turned or mirrored "
+        "against each other (your rings lie around one of them where yours is turned as that is). The cosine of any "
+        f"two points {alike}."
     )
     numbers = {
         "variance across": across,
@@ -63,7 +64,8 @@ def _ask_bars(space: LayerEmbeddings) -> str:
     return (
         "The same with real sentences. The **score** says how well cosines rank pairs of sentences the way people do: "
         f"100 is perfect, 0 is chance. Layer {layer} scores {written(raw)} raw. PCA, ZCA and Cholesky whitening are "
-        "three ways to get the identity there. **Which of the three scores most, and by how much? Draw them.**"
+        "three ways to get the identity there: variance 1 in every dimension, nothing shared between two. **Which of "
+        "the three scores most, and by how much? Draw them.**"
     )
 
 
@@ -138,8 +140,9 @@ LESSON = Lesson(
     (
         Step(
             "To **whiten** is to make a cloud round: variance 1 across, variance 1 upwards, and nothing shared between "
-            "the two. **Turn and stretch the leaning cloud until it fills the dashed circle.** Its covariance, the "
-            "table of those three numbers, is measured each time you let go.",
+            "the two. A **covariance**, the table of those three numbers, is then called the **identity**. **Turn and "
+            "stretch the leaning cloud until it fills the dashed circle.** Its covariance is measured each time you "
+            "let go.",
             Cloud("turn", "Right where every number of the covariance is within 0.15 of 1, 1 and 0.", 0.15),
             whitened_by_hand,
             needs="cloud",

@@ -160,8 +160,9 @@ def whitened_hub(space: LayerEmbeddings) -> Answer:
 def _ask_partners(space: LayerEmbeddings) -> str:
     first, _ = partners_in(space, looked_at(space))
     return (
-        f"Take {spaced(len(first))} pairs of two different sentences that people call similar, with a gold score above "
-        "4. **Is the second among the ten nearest of the first more often once the layer is whitened?**"
+        f"Take {spaced(len(first))} pairs of two different sentences that people call similar, with a **gold score** "
+        "(people's mark of a pair) above 4 of 5. **Is the second among the ten nearest of the first more often once "
+        "the layer is whitened?**"
     )
 
 

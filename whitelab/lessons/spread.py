@@ -66,7 +66,8 @@ def _ask_centred(space: LayerEmbeddings) -> str:
     return (
         "Of two sentences at length 1, the squared distance is 0 where they point the same way, 2 at a right angle and "
         f"4 at opposite ends. In layer {layer}, raw, two random sentences are {written(raw.random)} apart on average. "
-        f"Two that people call similar, with a gold score above 4, are {written(raw.alignment)} apart: that is the "
+        "Two that people call similar, with a **gold score** (people's mark of a pair) above 4 of 5, are "
+        f"{written(raw.alignment)} apart: that is the "
         "**alignment**. "
         f"Now centre the layer and measure again: random ones are {written(centred.random)} apart. "
         "**How far apart are similar ones?**"

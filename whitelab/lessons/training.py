@@ -53,6 +53,11 @@ def _width(space: LayerEmbeddings) -> int:
     return min(_WIDTH, space.dim, max(1, space.n_sentences // 3))
 
 
+def _batch(space: LayerEmbeddings) -> int:
+    """Sentences of a step."""
+    return min(_BATCH, space.n_sentences)
+
+
 def trained(space: LayerEmbeddings, objective: str) -> tuple[Point, ...]:
     """A linear map of the setting's layers, trained with an objective, from its start on.
 
@@ -64,10 +69,9 @@ def trained(space: LayerEmbeddings, objective: str) -> tuple[Point, ...]:
     start = torch.linalg.qr(torch.randn(space.dim, width, generator=generator))[0]
     weights = start.requires_grad_(True)
     optimiser = torch.optim.Adam([weights], lr=_RATE)
-    batch = min(_BATCH, space.n_sentences)
     points = [_point(space, x @ weights.detach(), 0)]
     for step in range(1, _STEPS + 1):
-        rows = x[torch.randperm(len(x), generator=generator)[:batch]]
+        rows = x[torch.randperm(len(x), generator=generator)[: _batch(space)]]
         kept = torch.rand(2, *rows.shape, generator=generator) >= _DROPOUT
         loss = _loss(objective, (rows * kept / (1 - _DROPOUT)) @ weights, generator)
         optimiser.zero_grad()
@@ -120,10 +124,11 @@ def _ask_collapse(space: LayerEmbeddings) -> str:
     _started_apart(space)
     (layer,) = setting_on(space, _SETTING).layers
     return (
-        f"A whitening is a linear map. Train one instead, on layer {layer}: take each sentence twice, with a tenth of "
-        "its numbers dropped at random, and pull the two together. **SimCSE** also pushes all other sentences away, "
-        "its negatives. **W-MSE** whitens the batch first and pushes nothing. **Plain MSE** only pulls. **Which one "
-        f"puts all sentences into one place within {_STEPS} steps?**"
+        f"A whitening is a linear map. Train one instead, on layer {layer}: it starts at {_width(space)} random "
+        f"directions. Every step takes a **batch** of {_batch(space)} sentences, each of them twice with a tenth of "
+        "its numbers dropped at random, its two **views**, and pulls the two together. **SimCSE** also pushes all "
+        "other sentences of the batch away, its negatives. **W-MSE** whitens the batch first and pushes nothing. "
+        f"**Plain MSE** only pulls. **Which one puts all sentences into one place within {_STEPS} steps?**"
     )
 
 
@@ -149,7 +154,8 @@ def collapse(space: LayerEmbeddings) -> Answer:
     else:
         why = f"None reaches {_COLLAPSED:g}, so none has collapsed here; {worst} comes nearest."
     words = (
-        f"Mean cosine of two random sentences: {written(start.mean_cosine)} before the first step. After "
+        f"Mean cosine of two random sentences under the map: {written(start.mean_cosine)} before the first step, at "
+        f"random directions. After "
         f"{written(_STEPS)} steps: {every}. {why}"
     )
     numbers = {"before": start.mean_cosine, "steps": _STEPS} | {name: ends[name].mean_cosine for name in shown}
@@ -195,7 +201,8 @@ def _ask_gain(space: LayerEmbeddings) -> str:
     raw = spearman(space, setting_on(space, _SETTING).raw)
     return (
         f"A map to {_width(space)} random directions is trained for {_STEPS} steps of SimCSE, which reads sentences "
-        f"only, never a gold score. Raw, the layer scores {written(raw)}. **What does the trained map score?**"
+        f"only, never a **gold score**, people's mark of a pair. Raw, the layer scores {written(raw)}. **What "
+        "does the trained map score?**"
     )
 
 
