@@ -490,6 +490,32 @@ def test_beside_one_draw_of_sentences_stands_what_others_give(space):
         assert f"({written(min(scores))} to {written(max(scores))})" in answer.words
 
 
+def test_a_draw_that_falls_far_below_the_others_is_laid_to_its_weakest_direction_where_that_is_so():
+    seen = set()
+    for seed in range(5, 25):
+        space = with_similar(make_space(n=160, sizes=(50, 40), seed=seed))
+        answer = answered(5, 1, space)
+        sizes = sentences_lesson.sizes(space)
+        lowest = min(sizes, key=lambda name: answer.numbers[name])
+        for name, size in sizes.items():
+            scores = by_draw(space, "L-1:pca", size)
+            middle, low = sorted(scores)[2], min(scores)
+            falls = middle - low > 5 and name != lowest
+            assert (f"One draw of {name} falls to {written(low)}. " in answer.words) is falls
+            if falls:
+                rank = min(size - 1, space.dim)
+                mended = by_draw(space, f"L-1:pca@{rank - 1}", size)[scores.index(low)]
+                blown_up = mended >= middle - 5
+                reason = (
+                    ": its sentences differ least along that one"
+                    if blown_up
+                    else ", so that one alone is not the reason"
+                )
+                assert f"Without the weakest of its directions it scores {written(mended)}{reason}" in answer.words
+                seen.add(blown_up)
+    assert seen == {True, False}
+
+
 def test_the_controls_are_scores_of_raw_coordinates_and_the_curve_is_that_of_k(space, monkeypatch):
     layers, d = setting_on(space, "L-1").layers, space.dim
     assert dimensions_lesson.prefix_score(space, layers, d) == pytest.approx(score(space, "L-1"))

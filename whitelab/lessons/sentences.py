@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from operator import sub
+from statistics import median
 
 from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
@@ -26,6 +27,7 @@ from whitelab.sweeps.fit_size import sentence_scores
 _SETTING = "L-1:pca"
 _RATIOS = (0.5, 1.0, 2.0, 4.0)
 _ENOUGH = 0.5  # points that a remedy must be worth
+_FAR = 5.0  # points below the median of the draws from which on one is said to fall
 _DRAWS = 5  # of as many sentences each: one tells nothing of what another gives
 
 
@@ -75,6 +77,27 @@ def _ask_curve(space: LayerEmbeddings) -> str:
     )
 
 
+def _without_weakest(space: LayerEmbeddings, size: int, seed: int) -> Real:
+    """The score of one draw's map without the direction of which its sentences show least."""
+    setting = setting_on(space, _SETTING)
+    ((whole,),) = sentence_scores(space, [setting], [size], seed)
+    ((less,),) = sentence_scores(space, [setting.with_(k=max(1, whole.rank - 1))], [size], seed)
+    return defined(less)
+
+
+def _of_a_fall(name: str, scores: Draws, without_weakest: Real) -> str:
+    """What is said of the lowest of several draws, by what it scores without its weakest direction."""
+    why = (
+        ": its sentences differ least along that one, as where two are nearly alike, and whitening blows it up."
+        if median(scores) - without_weakest <= _FAR
+        else ", so that one alone is not the reason."
+    )
+    return (
+        f" One draw of {name} falls to {written(min(scores))}. Without the weakest of its directions it scores "
+        f"{written(without_weakest)}{why}"
+    )
+
+
 def by_sentences(space: LayerEmbeddings) -> Answer:
     """The score by the number of sentences the map was fitted on."""
     (draws,) = _draws(space, [setting_on(space, _SETTING)], sizes(space).values())
@@ -87,14 +110,20 @@ def by_sentences(space: LayerEmbeddings) -> Answer:
     if lowest == "n = 1 d":
         why = (
             "The lowest point is where there are as many sentences as dimensions. There the weakest directions look "
-            "almost flat by accident, and whitening blows up just those. With fewer sentences they are not seen at all "
-            "and are left out."
+            "almost flat by accident, and whitening blows up just those. With fewer sentences most of them are not "
+            "seen at all and are left out."
         )
     elif lowest == most:
         why = "More sentences do not help here: the score is lowest with all of them."
     else:
         why = f"The lowest point here is at {lowest}, not where n = d."
     rise, weighed = difference(curve[most], curve[lowest]), spearman(space, setting_on(space, _SETTING))
+    numbers = curve | {"from the lowest to all": rise}
+    for name, scores in zip(curve, draws, strict=True):
+        if name not in (lowest, most) and median(scores) - min(scores) > _FAR:
+            without = f"{name}, lowest without a direction"
+            numbers[without] = _without_weakest(space, sizes(space)[name], scores.index(min(scores)))
+            why += _of_a_fall(name, scores, numbers[without])
     words = (
         f"Measured on one random draw of sentences, in brackets on {_DRAWS}: {every}. {why} From the lowest point of "
         f"the one draw to all sentences it is {written(rise)} points."
@@ -104,7 +133,6 @@ def by_sentences(space: LayerEmbeddings) -> Answer:
             f" Each sentence counts once here. Where it counts as often as it occurs, as on the page below, all of "
             f"them give {written(weighed)}."
         )
-    numbers = curve | {"from the lowest to all": rise}
     for name, scores in list(zip(curve, draws, strict=True))[:-1]:
         numbers |= _ends(name, scores)
     return Answer(tuple(curve.values()), words, numbers, curves={"measured": tuple(curve.values())})
