@@ -662,26 +662,35 @@ def test_layers_chosen_on_one_half_are_judged_on_the_other(space):
     means = [sum(scores(pairs, layers) for layers in every) / len(every) for pairs in (~late, late)]
     assert [numbers["all, chosen on"], numbers["all"]] == pytest.approx(means)
     assert numbers["candidates"] == len(every)
+    for name, alone in (("the average", False), ("the layer", True)):
+        kind = [scores(late, layers) for layers in every if (layers[0] == layers[1]) is alone]
+        assert numbers[f"{name}, of"] == len(kind)
+        assert numbers[f"{name}, place"] == 1 + sum(float(gap(score, numbers[name[4:]])) > 0 for score in kind)
     assert f"on the {int(late.sum())} other pairs" in asked(9, 3, space)[0]
 
 
 @pytest.mark.parametrize(
-    ("all_fall", "average", "layer", "said"),
+    ("unseen", "said"),
     [
-        (4.0, 1.0, 2.0, "Neither stays behind the mean, so no luck of choosing shows here"),
-        (4.0, 5.5, 2.0, "The average stays 1.50 points behind the mean: so much"),
-        (-4.0, -1.0, -2.0, "The average stays 3.00 points and the layer stays 2.00 points behind the mean: so much"),
+        (
+            {(0,): 60.0, (1,): 49.0, (0, 1): 61.0, (0, 2): 49.0},
+            "number 1 of 2: neither has lost its place",
+        ),
+        (
+            {(0,): 85.0, (1,): 79.0, (0, 1): 86.0, (0, 2): 79.0},
+            "number 1 of 2: neither has lost its place",
+        ),
+        ({(0,): 60.0, (1,): 62.5, (0, 1): 61.0, (0, 2): 49.0}, "layer chosen is number 2 of 2, 2.50 points behind"),
+        ({(0,): 85.0, (1,): 79.0, (0, 1): 84.0, (0, 2): 84.004}, "number 1 of 2: neither has lost its place"),
     ],
 )
-def test_what_a_choice_loses_beyond_all_choices_is_laid_to_luck(all_fall, average, layer, said, space, monkeypatch):
-    """Of two halves one may be harder, or easier, for whatever is chosen."""
-    late = halves(space)
-    seen = {(0,): 80.0, (1,): 50.0, (0, 1): 81.0, (0, 2): 50.0}
-    chosen = {(0,): layer, (0, 1): average}
-    others = (all_fall * len(seen) - layer - average) / 2
-    unseen = {layers: score - chosen.get(layers, others) for layers, score in seen.items()}
+def test_a_lost_place_and_no_change_of_score_is_laid_to_luck_of_choosing(unseen, said, space, monkeypatch):
+    """One half may be harder, or easier, for whatever is chosen, and most so for what scores low."""
+    late, seen = halves(space), {(0,): 80.0, (1,): 50.0, (0, 1): 81.0, (0, 2): 50.0}
     monkeypatch.setattr(together, "scores", lambda space, pairs: unseen if torch.equal(pairs, late) else seen)
-    assert said in answered(9, 3, space).words
+    words = answered(9, 3, space).words
+    assert said in words
+    assert ("no luck of choosing shows here" in words) is ("neither" in said)
 
 
 def test_of_one_layer_no_average_is_asked_for(space):

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from whitelab.base.wording import capitalised, layers_in_words, spaced
+from whitelab.base.wording import layers_in_words, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons.lesson import (
     Answer,
@@ -138,11 +138,6 @@ class Candidate:
     seen: float
     unseen: float
 
-    @property
-    def change(self) -> Real:
-        """From the half chosen on to the other, as written."""
-        return difference(self.unseen, self.seen)
-
 
 def _on_halves(space: LayerEmbeddings) -> tuple[list[Candidate], Bool[Tensor, "p"]]:
     """Every layer and average of two with a score on both halves of the pairs, and which pairs are the other half."""
@@ -179,7 +174,7 @@ def on_the_other_half(space: LayerEmbeddings) -> Answer:
     gold = space.gold[late]
     found = bootstrap(table, gold, torch.zeros(len(gold), dtype=torch.int64), 1).difference(0, 1)
     way = "gain" if found.low > 0 else "loss" if found.high < 0 else "chance"
-    luck, changes = _luck(space, average, layer)
+    luck, places = _luck(space, average, layer)
     ahead_by = difference(average.unseen, layer.unseen)
     words = (
         f"Best on the half chosen on: the average of {layers_in_words(average.layers)} with {written(average.seen)}, "
@@ -190,30 +185,33 @@ def on_the_other_half(space: LayerEmbeddings) -> Answer:
     )
     numbers = {"average, chosen on": average.seen, "layer, chosen on": layer.seen, "average": average.unseen}
     numbers |= {"layer": layer.unseen, "low": found.low, "high": found.high}
-    return Answer(_ENDS[way], words, numbers | changes)
+    return Answer(_ENDS[way], words, numbers | places)
 
 
 def _luck(space: LayerEmbeddings, average: Candidate, layer: Candidate) -> tuple[str, dict[str, Real]]:
-    """How far the chosen two stay behind what all do from one half to the other: only that may be luck of choosing."""
+    """What may be luck of choosing: what the best of one half has lost to others on the other, not that scores change.
+
+    How far a candidate's score changes from one half to the other hangs on how high it is, so changes tell nothing.
+    """
     every, _ = _on_halves(space)
-    mean = Candidate((), *(sum(getattr(one, side) for one in every) / len(every) for side in ("seen", "unseen")))
-    changes = {"the average": average.change, "the layer": layer.change}
-    behind = {name: difference(mean.change, change) for name, change in changes.items()}
-    behind = {name: points for name, points in behind.items() if points > 0}
-    stays = " and ".join(f"{name} stays {written(points)} points" for name, points in behind.items())
+    seen, unseen = (sum(getattr(one, side) for one in every) / len(every) for side in ("seen", "unseen"))
+    numbers, places = {"candidates": len(every), "all, chosen on": seen, "all": unseen}, []
+    for name, chosen in {"the average": average, "the layer": layer}.items():
+        kind = [one.unseen for one in every if len(one.layers) == len(chosen.layers)]
+        place = 1 + sum(difference(score, chosen.unseen) > 0 for score in kind)
+        numbers |= {f"{name}, place": place, f"{name}, of": len(kind)}
+        places.append(f"{name} chosen is number {place} of {len(kind)}")
+        if place > 1:
+            behind = numbers[f"{name}, behind"] = difference(max(kind), chosen.unseen)
+            places[-1] += f", {written(behind)} points behind the best"
+    first = numbers["the average, place"] == numbers["the layer, place"] == 1
     words = (
-        f"A half may be harder for every choice: from the half chosen on to the other the mean of all {len(every)} "
-        f"layers and averages goes from {written(mean.seen)} to {written(mean.unseen)}, a change of "
-        f"{mean.change:+z.2f}. The average chosen changes by {average.change:+z.2f}, and the layer by "
-        f"{layer.change:+z.2f}. "
-    ) + (
-        f"{capitalised(stays)} behind the mean: so much may be luck of choosing."
-        if behind
-        else "Neither stays behind the mean, so no luck of choosing shows here."
+        f"A half may be harder for every choice: the mean of all {len(every)} layers and averages is {written(seen)} "
+        f"on the half chosen on and {written(unseen)} on the other. So a change of score is no luck in itself; a lost "
+        f"place may be. On the other half {', and '.join(places)}"
+        f"{': neither has lost its place, so no luck of choosing shows here' * first}."
     )
-    numbers = {"candidates": len(every), "all, chosen on": mean.seen, "all": mean.unseen, "change of all": mean.change}
-    numbers |= {f"{name}, change": change for name, change in changes.items()}
-    return words, numbers | {f"{name}, behind": points for name, points in behind.items()}
+    return words, numbers
 
 
 def _ask_half(space: LayerEmbeddings) -> str:
