@@ -4,8 +4,7 @@ import streamlit as st
 
 from whitelab import datasets
 from whitelab.base.wording import plain
-from whitelab.compare import PRESETS, Grid
-from whitelab.scoring.setting import parse_settings
+from whitelab.compare import PRESETS, Grid, settings_for
 from whitelab.statistics.correlation import AGGREGATE_LABELS
 from whitelab.ui.frame.page import close_page, need_a_model, open_page
 from whitelab.ui.frame.recipe import data_in_code
@@ -62,7 +61,8 @@ with right:
         key=f"settings-{preset}",
         bind="query-params",
         height=155,
-        help="[cls/|mean/]L1+L-1[:variant[@k]]: pooling, layers to average (L-1 is the last), whitening, k.",
+        help="[cls/|mean/]L1+L-1[:variant[@k]]: pooling, layers to average (L-1 is the last), whitening, k. L* stands for "
+        "each layer in turn: L* and L*:pca are every layer, raw and whitened.",
     )
 models, picked = (
     compare_grid.taken(models) or [chosen.model.name],
@@ -76,10 +76,10 @@ st.caption(note, help=f"Where it differs: {PRESETS[preset].departs}")
 preset_walk.say_what_lacks([preset], chosen.data.source, picked)
 stamp = file_stamp([file for info in infos for file in info.files])
 try:
-    wanted = parse_settings(settings.replace("\n", ";"))
+    wanted, starred = settings_for(models, settings.replace("\n", ";"))
     shared = preset, chosen.dtype, chosen.data.lenient, corpus, stamp
     allowed = (chosen.model.name,) if chosen.model.allow_bin else ()
-    grid = Grid(models, chosen.data.source, picked, wanted, *shared, allow_bin=allowed)
+    grid = Grid(models, chosen.data.source, picked, wanted, *shared, allow_bin=allowed, starred=starred)
 except ValueError as error:
     st.error(plain(str(error)))
     st.stop()

@@ -73,6 +73,13 @@ def test_a_comparison_is_written_as_a_table(run, compared, form, start):
     assert "table" not in err
 
 
+def test_a_star_among_settings_is_each_layer(document, compared):
+    record = document("compare", *compared, "--settings", "L*;L*:pca")
+    assert [one["setting"] for one in record["rows"]] == [
+        f"mean/L{layer}{whitening} aggregate=mean" for whitening in ("", ":pca") for layer in range(4)
+    ]
+
+
 def test_intervals_are_added_to_rows_on_demand(document, compared):
     argv = ("compare", *compared, "--settings", "L1;L2")
     plain, more = document(*argv)["rows"], document(*argv, "--intervals")["rows"]

@@ -23,11 +23,13 @@ from whitelab.compare import (
     printed,
     ranked,
     resample,
+    settings_for,
     starved_note,
     written,
 )
 from whitelab.compare.grid import average
 from whitelab.datasets import discover, load
+from whitelab.encoding.catalogue import entries
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import load_encoder
 from whitelab.scoring.score import score
@@ -338,6 +340,31 @@ def test_models_of_one_folder_name_keep_rows_of_their_own(place, tasks, tmp_path
     drawn = resample(found)
     assert drawn.interval(one.row, one.task) != drawn.interval(two.row, two.task)
     assert drawn.interval(two.row, two.task) == resample(alone).interval(alone[0].row, two.task)
+
+
+def test_a_star_is_each_layer_of_every_model_and_of_none_a_layer_it_has_not(place, tasks, tmp_path):
+    deep, shallow = str(place / "model"), str(build_model(tmp_path / "shallow", layers=1))
+    models = [shallow, deep, f"{deep}:2", f"static:{deep}", str(tmp_path / "nowhere")]
+    rows, starred = settings_for(models, "L*;L*:pca;L3:zca")
+    assert rows == parse_settings("L*;L*:pca;L3:zca", 4)
+    of = Grid(models, str(place / "tasks"), tasks, rows, starred=starred)
+    by_model = {}
+    for one in of.cells():
+        by_model.setdefault(one.models[0], []).append(str(one.settings[0]))
+    typed = ["mean/L3:zca"]  # a layer that was named is refused in its cell
+    for model, layers in zip(models, (2, 4, 3), strict=False):
+        each = [f"mean/L{layer}{whitening}" for whitening in ("", ":pca") for layer in range(layers)]
+        assert by_model[model] == each + typed
+    assert by_model[models[3]] == ["mean/L0", "mean/L0:pca", "mean/L0:zca"]
+    assert of.size == sum(map(len, by_model.values()))
+    assert list(of.cells())[0] == next(Grid([shallow], of.data, tasks, parse_settings("L0")).cells())  # known as it
+    assert settings_for(models[3:], "L*")[0] == parse_settings("L0")  # none knows of more
+    with pytest.raises(ValueError, match="must name layers by number: how many some/model has is not known yet"):
+        settings_for([deep, "some/model"], "L*")
+    assert settings_for(["some/model"], "L9") == (parse_settings("L9"), ())
+    listed = entries()[0]  # before it is downloaded
+    assert len(settings_for([listed.name], "L*")[0]) == listed.layers + 1
+    assert len(settings_for([f"{listed.name}:2"], "L*")[0]) == 3
 
 
 def test_latex_escapes_names_and_is_a_whole_table():

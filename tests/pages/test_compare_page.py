@@ -152,6 +152,20 @@ def test_a_model_that_cannot_be_had_is_refused_before_anything_is_computed_and_n
     assert at.button(key="compare").label == f"Compare {2 * rows} cells"
 
 
+def test_a_star_is_each_layer_of_a_model_in_the_table_and_in_its_code(filled, small, tmp_path, capsys):
+    models = [small["model"], str(build_model(tmp_path / "shallow", layers=1))]
+    at = filled("L*", models=models)
+    rows = table(at, "Setting")
+    layers = [["mean/L0", "mean/L1"] if "shallow" in model else [f"mean/L{i}" for i in range(4)] for model in models]
+    assert list(rows["Setting"]) == sum(layers, [])
+    assert rows["pairs"].notna().all()
+    names = {"whitelab": whitelab, "data": small["data"], "tasks": ["pairs"]}
+    lines = code(at).partition("score = ")[0]
+    exec(lines[lines.index("from whitelab.compare import Grid") :], names)
+    assert [cell.spearman for cell in names["cells"]] == pytest.approx(list(rows["pairs"]))
+    assert capsys.readouterr().out.count("mean/L") == len(rows)
+
+
 def test_rows_are_sorted_and_filtered(filled):
     at = filled("L1\nL0\nL3")
     by_value = table(at, "Setting").sort_values("pairs", ascending=False)["Setting"].tolist()

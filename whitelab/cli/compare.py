@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from functools import partial
 from pathlib import Path
 
 from whitelab.cli.options import bin_option, dtype_option, model_names, names, source_option, store_options, task_names
@@ -16,7 +17,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     source_option(parser)
     parser.add_argument("--tasks", default="all", help="'all', or names separated by commas")
     parser.add_argument(
-        "--settings", help="'table1', or settings such as 'cls/L-1;L1+L6:pca@256' (default: the preset's own)"
+        "--settings",
+        help="'table1', or settings such as 'cls/L-1;L1+L6:pca@256'; L* is each layer (default: the preset's own)",
     )
     parser.add_argument(
         "--preset",
@@ -62,11 +64,13 @@ def run(args):
         pivot,
         read_mteb,
         resample,
+        settings_for,
         starved_note,
+        tried,
         write_mteb,
         written,
     )
-    from whitelab.scoring.setting import parse_settings
+    from whitelab.encoding.checkpoints import find_model, on_disk
 
     if args.presets is not None:
         given = [name for name in ("preset", "intervals", "mteb", "mteb_out") if vars(args)[name]]
@@ -82,12 +86,16 @@ def run(args):
         raise ValueError(f"--mteb-out {args.mteb_out} must be a folder, and a file is there")
     if re.search(r"\b(fit|aggregate)=", args.settings or ""):  # also where they are named as they are usually
         raise ValueError(f"setting={args.settings!r} must leave fit and aggregate to the preset {args.preset}")
-    settings = parse_settings(args.settings or PRESETS[args.preset].settings)
     tasks, models = _compared(args)
+    if "L*" in (args.settings or ""):
+        found = (tried(partial(find_model, model, allow_bin=args.allow_bin)) for model in models if not on_disk(model))
+        note(*(why for why in found if isinstance(why, str)))
+    settings, starred = settings_for(models, args.settings or PRESETS[args.preset].settings)
     lacking = _say_what_lacks([args.preset], args.data, tasks)
     published = read_mteb(args.mteb) if args.mteb else ()  # before minutes of embedding
     shared = args.preset, args.dtype, args.keep_going, args.corpus
-    grid = Grid(models, args.data, tasks, settings, *shared, allow_bin=models if args.allow_bin else ())
+    bins = models if args.allow_bin else ()
+    grid = Grid(models, args.data, tasks, settings, *shared, allow_bin=bins, starred=starred)
     log = RowLog(lambda cell: f"{cell.model} · {cell.setting} · {cell.task}: {cell.reason or number(cell.spearman)}")
     for cell in compare(grid, store=open_store(args)):
         log.take(cell)

@@ -5,7 +5,7 @@ Rows are settings whose fit scope and aggregate a preset decides: what a paper o
 
 from whitelab.compare.against import Duel, Resampled, outcome, resample, resampled
 from whitelab.compare.bench import Bench, embed_cut, tried
-from whitelab.compare.grid import AVERAGE, SEVEN, Cell, Grid, compare, printed
+from whitelab.compare.grid import AVERAGE, SEVEN, Cell, Grid, compare, printed, settings_for
 from whitelab.compare.mteb_results import LIKE_MTEB, MtebScore, check_mteb_aggregate, mteb_rows, read_mteb, write_mteb
 from whitelab.compare.preset_walk import Step, Walk, walk, walks
 from whitelab.compare.presets import (
@@ -69,6 +69,7 @@ __all__ = [
     "ranked",
     "notes_of",
     "reasons_of",
+    "settings_for",
     "starved_note",
     "starved_places",
     "printed",

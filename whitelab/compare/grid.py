@@ -15,11 +15,12 @@ from whitelab.compare.bench import Bench, tried
 from whitelab.compare.presets import PRESETS, Preset
 from whitelab.compare.published import Published
 from whitelab.datasets import Problem
+from whitelab.encoding.catalogue import known_layers
 from whitelab.encoding.checkpoints import version
 from whitelab.encoding.encoders import Encoder, load_encoder
 from whitelab.encoding.names import BUNDLED, BUNDLED_NAME, ONE_LAYER, WORD_TABLES, ModelError, ModelName
 from whitelab.scoring.score import Score
-from whitelab.scoring.setting import Protocol, Setting
+from whitelab.scoring.setting import Protocol, Setting, parse_settings
 from whitelab.statistics.correlation import Judged
 from whitelab.store.embedding_store import Store
 
@@ -88,7 +89,8 @@ class Grid:
 
     `corpus` names the text of a preset that fits on other text. `versions` of the models (`checkpoints.version`) are
     those of now unless given; a `stamp` of the data's files tells one state of them from another. `allow_bin` are
-    those of the models whose weights may be pickled (`load_encoder`). Raises ValueError for an unknown preset, one
+    those of the models whose weights may be pickled (`load_encoder`), `starred` those of the settings that stand for
+    each layer (`settings_for`) and are no row of a model without it. Raises ValueError for an unknown preset, one
     without the corpus it needs, and a setting that names fit or aggregate.
     """
 
@@ -103,9 +105,10 @@ class Grid:
     stamp: str = ""
     versions: tuple[str, ...] = ()
     allow_bin: tuple[str, ...] = ()
+    starred: tuple[Setting, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("models", "tasks", "settings"):
+        for name in ("models", "tasks", "settings", "starred"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         object.__setattr__(self, "allow_bin", tuple(name for name in self.models if name in self.allow_bin))
         object.__setattr__(self, "versions", self.versions or tuple(map(version, self.models)))
@@ -122,18 +125,22 @@ class Grid:
     @property
     def size(self) -> int:
         """How many cells it has, without averages."""
-        return len(self.tasks) * sum(len(rows_of(model, self.settings)) for model in self.models)
+        return len(self.tasks) * sum(len(rows_of(model, self.settings, self.starred)) for model in self.models)
 
     def cells(self) -> Iterator["Grid"]:
         """Each cell as a grid of its own, which holds all that decides it: by model, then task, then setting."""
         for model, written in zip(self.models, self.versions, strict=True):
             for task in self.tasks:
-                for row in rows_of(model, self.settings):
-                    yield replace(self, models=(model,), versions=(written,), tasks=(task,), settings=(row,))
+                for row in rows_of(model, self.settings, self.starred):
+                    one = {"models": (model,), "versions": (written,), "tasks": (task,), "settings": (row,)}
+                    yield replace(self, **one, starred=())
 
 
-def rows_of(model: str, settings: Sequence[Setting]) -> tuple[Setting, ...]:
-    """The settings under which a model is compared: those given, of a model with one layer on that, each once."""
+def rows_of(model: str, settings: Sequence[Setting], starred: Sequence[Setting] = ()) -> tuple[Setting, ...]:
+    """The settings under which a model is compared: those given, of a model with one layer on that, each once.
+
+    Those that are `starred` (`Grid`) are left out where they name a layer that the model does not have.
+    """
     try:
         kind = ModelName.parse(model).kind
     except ModelError:
@@ -141,7 +148,32 @@ def rows_of(model: str, settings: Sequence[Setting]) -> tuple[Setting, ...]:
     if kind in ONE_LAYER:
         pooling = {"pooling": "mean"} if kind in WORD_TABLES else {}
         settings = [setting.with_(layers=(0,), **pooling) for setting in settings]
+    elif starred and (depth := _depth(model)):
+        settings = [setting for setting in settings if setting not in starred or max(setting.layers) < depth]
     return tuple(dict.fromkeys(settings))
+
+
+def settings_for(models: Sequence[str], text: str) -> tuple[tuple[Setting, ...], tuple[Setting, ...]]:
+    """`parse_settings` for models that differ in depth: every row, and those of them that are `Grid.starred`.
+
+    `L*` stands for each layer of the deepest. Raises ValueError as `parse_settings`, and for `L*` and a model that
+    nobody knows the layers of before it is downloaded.
+    """
+    if "L*" not in text:
+        return parse_settings(text), ()
+    if unknown := [model for model in models if _depth(model) is None]:
+        names = ", ".join(unknown)
+        raise ValueError(f"settings={text!r} must name layers by number: how many {names} has is not known yet")
+    settings = parse_settings(text, max(1, *map(_depth, models)))
+    return settings, tuple(one for one in settings if one not in parse_settings(text, 1))
+
+
+def _depth(model: str) -> int | None:
+    """The layers of a model; None where they are not known, 0 of one that cannot be had, as its cells say."""
+    try:
+        return known_layers(model)
+    except (ModelError, OSError):
+        return 0
 
 
 def names_apart(models: Sequence[str]) -> dict[str, str]:

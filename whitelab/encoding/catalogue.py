@@ -17,9 +17,9 @@ from whitelab.base.machine import available_memory, product_rate
 from whitelab.base.wording import duration, quantity
 from whitelab.datasets import DataError
 from whitelab.datasets.tables import read_records
-from whitelab.encoding.checkpoints import first_number, layers_and_dim
+from whitelab.encoding.checkpoints import find_model, first_number, layers_and_dim, on_disk
 from whitelab.encoding.encoders import BATCH_BYTES
-from whitelab.encoding.names import ModelName
+from whitelab.encoding.names import ONE_LAYER, ModelName
 
 FILE = shipped("data/models/models.csv")
 GROUPS = {
@@ -86,6 +86,19 @@ def entry(model: str) -> Entry | None:
     """The entry of a model's name, its modifiers left out; None where it is not listed."""
     base = ModelName.parse(model).base
     return next((one for one in entries() if one.name == base), None)
+
+
+def known_layers(model: str) -> int | None:
+    """How many layers a model has, the embedding layer among them, before it is loaded; None where nobody knows.
+
+    Nothing is downloaded: what is not on this machine is looked up in the list. Raises ModelError as `find_model`.
+    """
+    name = ModelName.parse(model)
+    if name.kind in ONE_LAYER:
+        return 1
+    found = find_model(model, allow_bin=True) if on_disk(model) else entry(model)
+    blocks = name.blocks or (found.layers if found else 0)
+    return blocks + 1 if blocks else None
 
 
 # -------------------------------------------------------------------------------------------- what it costs

@@ -127,6 +127,7 @@ def grid_in_code(grid: Grid, *names: str) -> str:
         f"rows = parse_settings({';'.join(map(str, grid.settings))!r})\n"
         f"options = {{'dtype': {grid.dtype!r}, 'keep_going': {grid.keep_going}, 'corpus': {grid.corpus!r}"
         + (f", 'allow_bin': {grid.allow_bin!r}" if grid.allow_bin else "")
+        + (f", 'starred': parse_settings({';'.join(map(str, grid.starred))!r})" if grid.starred else "")
         + "}\n"
         f"grid = Grid({list(grid.models)!r}, data, tasks, rows, {grid.preset!r}, **options)\n"
     )
