@@ -303,6 +303,13 @@ def test_intervals_stand_beside_their_scores_in_every_form(place, tasks):
     assert f" [{low:.2f}, {high:.2f}]" in written(found, "latex", drawn=drawn)
     (line, *_) = csv.DictReader(io.StringIO(written(found, "csv", drawn=drawn)))
     assert (float(line[f"{tasks[0]}_low"]), float(line[f"{tasks[0]}_high"])) == (low, high)
+    assert line["resamples"] == "30"
+    for form in ("markdown", "latex"):  # what stands in brackets and in bold, and what the rules come from
+        assert "95 % interval, from 30 resamples of each task's pairs" in written(found, form, drawn=drawn)
+        assert "resamples" not in written(found, form, "mteb")
+        assert "Bold: the best of its column" in written(found, form, "mteb")
+    assert "resamples" not in written(found, "csv")
+    assert r"\usepackage{booktabs}" in written(found, "latex", "mteb")
     assert found[0].as_dict((low, high))["low"] == low
     assert "low" not in found[0].as_dict()
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 from whitelab.base.checks import check_choice
-from whitelab.base.wording import best_as_printed
+from whitelab.base.wording import best_as_printed, spaced
 from whitelab.compare.against import Resampled
 from whitelab.compare.grid import AVERAGE, Cell, Grid, Row, mean_over_tasks
 from whitelab.compare.preset_walk import Walk
@@ -164,8 +164,9 @@ def written(
 ) -> str:
     """The table as text: CSV with every digit, Markdown or LaTeX with two decimals and the best in bold.
 
-    With `preset` the table says what it was made under, CSV in a column of its own; with `drawn` every score
-    has the ends of its 95 % interval beside it. What is starved is never the best, and is said beneath
+    With `preset` the table says how it is read and what it was made under, CSV in a column of its own; with `drawn`
+    every score has the ends of its 95 % interval beside it, and how they came about is said beneath, in CSV by a column
+    with the number of resamples. What is starved is never the best, and is said beneath
     (`starved_note`), in CSV by a column with each row's starved tasks. Rows `given` from elsewhere (`mteb_rows`)
     follow, on the same tasks. What the data lacks (`lacking_splits`) is said beneath, in CSV nowhere.
     """
@@ -175,7 +176,7 @@ def written(
     ends = {(m, s, task): drawn.interval((m, s), task) for m, s, _ in rows for task in tasks} if drawn else {}
     few = starved_places(cells)
     if form == "csv":
-        return _csv(tasks, rows, len(rows) - len(given), preset, ends, few)
+        return _csv(tasks, rows, len(rows) - len(given), preset, ends, few, drawn.resamples if drawn else 0)
     bold = ("**", "**") if form == "markdown" else (r"\textbf{", "}")
 
     def column(task: str) -> list[str]:
@@ -190,14 +191,23 @@ def written(
     columns = [column(task) for task in tasks]
     body = [[model, setting, *(one[i] for one in columns)] for i, (model, setting, _) in enumerate(rows)]
     head, under = ["model", "setting", *tasks], preset and preset_line(preset, corpus) + _GIVEN * bool(given)
-    notes = [note for note in (under, starved_note(cells), *lacking) if note]
+    reading = f"Bold: the best of its column.{_brackets(drawn) if drawn else ''}" if preset or drawn else ""
+    notes = [note for note in (reading, under, starved_note(cells), *lacking) if note]
     if form == "markdown":
         lines = [head, ["---", "---", *["---:"] * len(tasks)], *body]
         table = "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
         return table + "".join(f"\n{note}\n" for note in notes)
     lines = [" & ".join(_latex(cell) for cell in line) + r" \\" for line in (head, *body)]
     lines = [rf"\begin{{tabular}}{{ll{'r' * len(tasks)}}}", r"\toprule", lines[0], r"\midrule", *lines[1:]]
+    notes = [r"The rules need \usepackage{booktabs}.", *notes] if reading else notes
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *(f"% {note}" for note in notes)]) + "\n"
+
+
+def _brackets(drawn: Resampled) -> str:
+    return (
+        f" In brackets: the 95 % interval, from {spaced(drawn.resamples)} resamples of each task's pairs (bootstrap); "
+        "maps are not fitted anew."
+    )
 
 
 def _csv(
@@ -207,19 +217,22 @@ def _csv(
     preset: str,
     ends: dict,
     few: set[tuple[str, str, str]],
+    resamples: int,
 ) -> str:
-    """The first `own` rows were made under the preset."""
+    """The first `own` rows were made under the preset, the `ends` of their intervals come from `resamples`."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     columns = [name for task in tasks for name in ((task, f"{task}_low", f"{task}_high") if ends else (task,))]
-    writer.writerow(["model", "setting", *(["protocol"] if preset else []), "starved", *columns])
+    named = ["model", "setting", *(["protocol"] if preset else []), "starved", *(["resamples"] if ends else [])]
+    writer.writerow([*named, *columns])
     for number, (model, setting, scores) in enumerate(rows):
         values, protocol = [], preset if number < own else "as given"
         for task in tasks:
             around = (ends.get((model, setting, task)) or (None, None)) if ends else ()
             values += [scores.get(task), *around]
         starved = "; ".join(task for task in tasks if (model, setting, task) in few)
-        writer.writerow([model, setting, *([protocol] if preset else []), starved, *values])
+        drawn = [resamples if number < own else None] if ends else []
+        writer.writerow([model, setting, *([protocol] if preset else []), starved, *drawn, *values])
     return text.getvalue()
 
 
