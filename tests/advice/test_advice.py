@@ -36,14 +36,16 @@ from whitelab.probe import How, probe
 from whitelab.probe.rows import occurrences
 from whitelab.retrieval.compression import Code
 from whitelab.retrieval.embedded import with_judgements
+from whitelab.retrieval.frontier import frontier
 from whitelab.retrieval.relevance import retrieve
 from whitelab.scoring.calibration import calibrate
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.paired import LEVEL, verdict_of
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
-from whitelab.statistics import significance
+from whitelab.statistics import correlation, significance
 from whitelab.statistics.significance import Difference, bootstrap_means
+from whitelab.ui.sections.advising import KEPT
 
 D = 16
 
@@ -227,6 +229,43 @@ def test_the_shortest_vectors_that_hold_the_meaning_are_stored():
     whole = advise_pairs(pairs_of(*ROUND), Setting((2,)), "store")  # the control: every coordinate counts
     assert whole.setting is None or whole.setting.k is None
     assert whole.evidence.baseline.size == 4 * D
+
+
+@pytest.mark.parametrize(("setting", "code"), [("L2", "int8"), ("L2:pca@4", "int8"), ("L2:pca@4", "binary+itq")])
+def test_kept_as_advised_by_the_lines_that_are_said_and_shown_vectors_have_the_score_that_is_measured(setting, code):
+    space = pairs_of(*SMALL, pairs=100)
+    advice = advise_pairs(space, Setting((2,)), "store")
+    chosen, code = Setting.parse(setting), Code.parse(code)
+    like = next(one for one in advice.evidence.options if one.code == code and one.setting.k == chosen.k)
+    advice = replace(advice, setting=like.setting, code=code)
+    *_, found = frontier(space, [chosen.raw, chosen], [code])
+    (measured,) = (one for one in found.points if (one.setting, one.code) == (chosen, code))
+
+    def scored(asked, stored):
+        cosines = torch.from_numpy((asked[space.first].astype(np.float64) * stored[space.second]).sum(1))
+        return correlation.aggregate(cosines.round(decimals=6)[None], space.gold, space.subset, 1, "all").item() * 100
+
+    held = {"advice": replace(advice, setting=chosen), "space": space}
+    exec(KEPT.format(space="space", setting="advice.setting.with_(fit='task')", rows=""), held)
+    coder, vectors, stored = held["coder"], held["vectors"], held["stored"]
+    assert stored.nbytes == len(vectors) * measured.bytes
+    assert scored(coder.query(vectors), coder.stored(vectors)) == pytest.approx(measured.score, abs=1e-6)
+    assert f"Coder(Code.parse('{code}'), vectors)" in advice.keeping
+    made = re.search("`(faiss.IndexScalarQuantizer.*?)`", advice.keeping)
+    assert bool(made) == (str(code) == "int8")
+    if made:
+        index = eval(made[1], {"faiss": pytest.importorskip("faiss")})
+        index.train(vectors.astype(np.float32))
+        index.add(vectors.astype(np.float32))
+        assert index.sa_code_size() == like.size
+        products, rows = index.search(vectors.astype(np.float32), len(vectors))
+        table = np.zeros_like(products)
+        np.put_along_axis(table, rows, products, 1)
+        np.testing.assert_allclose(table, coder.query(vectors) @ coder.stored(vectors).T, atol=1e-5)
+
+
+def test_vectors_that_are_kept_in_float32_need_no_word_on_how():
+    assert advise_pairs(pairs_of(*ROUND, pairs=40), Setting((2,))).keeping == ""
 
 
 def test_a_best_that_is_shorter_and_open_is_weighed_against_raw():

@@ -166,6 +166,7 @@ VISITS = {
     "pairs that all hang together": ({"data": "hub.tsv"}, None, ("advise",)),
     "one sentence": ({"data": "same.tsv", "space": "What a cosine means"}, measure, ("anisotropy", "dimensions")),
     "too few labelled texts": ({"labelled": "six.tsv"}, None, ("probe",)),
+    "what is to store": ({"purpose": "store"}, None, ("advise",)),
     "sentences alone": ({}, ask_of_sentences, ("advise",)),
     "several tasks": ({"data": "tasks"}, average, ("layers", "compare")),
     "several tasks fitted on a text": (

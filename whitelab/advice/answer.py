@@ -52,6 +52,21 @@ class Advice:
         )
 
     @property
+    def keeping(self) -> str:
+        """How vectors are kept under `code`; empty where they are kept as they are, in float32."""
+        if self.code == Code() or self.evidence is None:
+            return ""
+        advised = self.setting, self.code
+        dim = next(option.dim for option in self.evidence.options if (option.setting, option.code) == advised)
+        alone = f"`faiss.IndexScalarQuantizer({dim}, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT)`"
+        return (
+            f"To keep them so: `Coder(Code.parse('{self.code}'), vectors)` of whitelab.retrieval.compression, trained "
+            "on such vectors brought to length 1"
+            + (f", or {alone}, trained on the same" if self.code == Code("int8") else "")
+            + ". Queries stay in float32."
+        )
+
+    @property
     def decided(self) -> bool:
         """Whether the data decides."""
         return self.setting is not None

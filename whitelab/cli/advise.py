@@ -74,6 +74,8 @@ def run(args):
     lines = [*advice.sentences]
     if advice.cosine:
         lines.append(f"{advice.cosine} For other rates: `calibrate`.")
+    if advice.keeping:
+        lines.append(advice.keeping)
     if advice.evidence:
         lines += ["", _HEAD.format(advice.evidence.metric), *(_line(option) for option in advice.evidence.options)]
         lines += ["", advice.evidence.line]

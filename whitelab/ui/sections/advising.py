@@ -59,6 +59,17 @@ if advice.evidence:
 if advice.threshold:
     print(advice.threshold)
 """
+# Of what is to store: `vectors` as advised, from a `space` with the `setting` whose map is that of all texts.
+KEPT = """if str(advice.code) != 'float32':
+    from whitelab.retrieval.compression import Coder
+    from whitelab.retrieval.search_cost import unit_rows
+    from whitelab.scoring.fit_scopes import fit_scope
+
+    vectors = unit_rows(fit_scope({space}, {setting}).transform().numpy()){rows}
+    coder = Coder(advice.code, vectors)
+    stored = coder.codes(vectors)  # keep these and, by faiss.write_index, coder.index; queries stay in float32
+    print(stored.shape)
+"""
 _TITLE = {"title": "Measuring options", "unit": "%", "place": "advice"}
 
 
@@ -105,6 +116,9 @@ def _pairs(chosen: Workspace, opened: Opened, purpose: str) -> Question:
             words = f", gold_from={gold_from!r}"
     job = study_job(advise_pairs, opened.space, _asked(chosen.setting), purpose, gold_from, **_TITLE)
     code = f"advice = whitelab.advise_pairs(space, setting, {purpose!r}{words})\n"
+    if purpose == "store":
+        whole = "advice.setting" if chosen.setting.fits_other_text else "advice.setting.with_(fit='task')"
+        code += KEPT.format(space="space", setting=whole, rows="")
     return Question(job, code)
 
 
@@ -123,6 +137,8 @@ def _search(chosen: Workspace, purpose: str) -> Question | None:
         f"search, _ = whitelab.embed_retrieval(whitelab.for_documents(encoder), {retrieval_sets.code(data)}"
         f"{pooling(chosen)})\nadvice = whitelab.advise_search(search, setting, {purpose!r})\n"
     )
+    if purpose == "store":
+        code += KEPT.format(space="search.space", setting="advice.setting", rows="[search.documents]")
     return Question(job, code)
 
 
@@ -203,6 +219,7 @@ def draw(advice: Advice) -> None:
     say = st.success if advice.decided else st.warning
     first, *rest = advice.sentences
     rest += [f"{advice.cosine} For other rates: *What a cosine means* on the page Anisotropy."] if advice.cosine else []
+    rest += [f"{advice.keeping} *Show the code* has the lines."] if advice.keeping else []
     say("\n\n".join([f"**{first}**", *rest]), icon=":material/check:" if advice.decided else ":material/balance:")
     evidence = advice.evidence
     if evidence is None:
