@@ -238,8 +238,14 @@ def test_places_without_pairs_say_what_was_looked_for(tmp_path):
     with pytest.raises(DataError, match="no sentence pairs in this folder; looked for TASK-test.csv"):
         discover(tmp_path)
     write(tmp_path / "inner" / "a.tsv", HEADER)
-    with pytest.raises(DataError, match="its folders may hold some: inner"):
+    with pytest.raises(DataError, match=r"its folders may hold some: inner \(name it\)"):
         load(tmp_path)
+    write(tmp_path / "other" / "stsb-en-test.csv", "a man,a dog,3\nwater,the cat,1\n")
+    with pytest.raises(DataError, match=r"inner, other \(name one, or put the files of several into one folder\)"):
+        discover(tmp_path)
+    for file in ("inner/a.tsv", "other/stsb-en-test.csv"):
+        write(tmp_path / "both" / file.partition("/")[2], (tmp_path / file).read_text())
+    assert [info.name for info in discover(tmp_path / "both")] == ["a", "stsb"]  # and so it is
     write(tmp_path / "TREC" / "train_5500.label", "DESC:manner How did it go ?\n")
     with pytest.raises(DataError, match=r"its labelled texts \(TREC\) are read by `.* probe` and the page Probe"):
         load(tmp_path)

@@ -160,7 +160,8 @@ def discover(data: str | Path) -> tuple[TaskInfo, ...]:
     tasks = _recognise(path, [*files, *_below(path)], [file for file in files if _could_be_table(file)])
     if not tasks:
         inside = [folder.name for folder in folders if any(map(_could_be_table, _entries(folder)[0]))]
-        hint = f"; its folders may hold some: {', '.join(inside[:8])}" if inside else ""
+        name = "name it" if len(inside) == 1 else "name one, or put the files of several into one folder"
+        hint = f"; its folders may hold some: {', '.join(inside[:8])} ({name})" if inside else ""
         if labelled := ", ".join(one.name for one in senteval_tasks(path)):
             hint = f"; its labelled texts ({labelled}) are read by `{program()} probe` and the page Probe"
         raise DataError(f"{path}: no sentence pairs in this folder; {LOOKED_FOR}{hint}")
