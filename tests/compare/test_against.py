@@ -1,5 +1,7 @@
 """Rows of a comparison resampled together: intervals hold their scores, and tests between rows are paired."""
 
+import csv
+import io
 import zlib
 from dataclasses import replace
 
@@ -9,7 +11,7 @@ import torch
 from scipy import stats
 from tiny import build_model, write_task
 
-from whitelab.compare import AVERAGE, Grid, compare, outcome, resample, resampled, starved_note
+from whitelab.compare import AVERAGE, Grid, compare, outcome, resample, resampled, starved_note, written
 from whitelab.scoring.paired import VERDICTS, paired
 from whitelab.scoring.setting import parse_settings
 from whitelab.statistics.significance import Difference, average_bootstrap, bootstrap, drawn_counts
@@ -26,7 +28,7 @@ def cells(tmp_path_factory):
     write_task(root / "data", "sts12", pairs=60)
     write_task(root / "data", "sts13", pairs=25, subsets=3)
     models = [str(root / f"model{seed}") for seed in (0, 1)]
-    settings = parse_settings("L1;L1+L3:pca;L1+L3:zca;cls/L-1;L99")
+    settings = parse_settings("L1;L1:pca;L1+L3:pca;L1+L3:zca;cls/L-1;L99")
     return list(compare(Grid(models, str(root / "data"), ["sts12", "sts13"], settings), store=Store(root / "s")))
 
 
@@ -94,6 +96,22 @@ def test_a_duel_is_the_paired_difference_of_the_resamples(cells, drawn):
         tail = min((d <= 0).sum(), (d >= 0).sum())
         assert found.p_value == pytest.approx(min(1, 2 * (1 + tail) / (RESAMPLES + 1)))
         assert duel.verdict in VERDICTS
+
+
+def test_a_whitened_row_has_its_difference_from_the_raw_row_of_its_model_and_layers_in_json_and_csv(cells, drawn):
+    rows = list(csv.DictReader(io.StringIO(written(cells, "csv", drawn=drawn))))
+    for cell in cells:
+        whitened = str(cell.setting) == "mean/L1:pca"  # of the others no raw row is in the table
+        duels = drawn.against(cell.row, (cell.model, "mean/L1")) if whitened else ()
+        expected = next((duel.as_dict() for duel in duels if duel.task == cell.task), {})
+        record = drawn.record(cell)
+        (line,) = (one for one in rows if (one["model"], one["setting"]) == cell.row)
+        assert (whitened, record.get("verdict")) == (bool(expected), expected.get("verdict"))
+        for name in ("difference", "difference_low", "difference_high", "p_value"):
+            assert record.get(name) == expected.get(name)
+            assert line[f"{cell.task}_{name}"] == str(expected.get(name, ""))
+    others = [cell for cell in cells if str(cell.setting) != "mean/L1"]
+    assert "difference" not in written(others, "csv", drawn=resample(others, RESAMPLES))
 
 
 def test_pairing_narrows_the_interval_of_a_difference(drawn):

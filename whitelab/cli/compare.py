@@ -104,10 +104,7 @@ def run(args):
     drawn = resample(cells) if args.intervals else None
     if drawn:
         say_if_few(min(cell.score.pairs for cell in cells if cell.score), "pairs")
-    rows = [
-        cell.as_dict(drawn.interval(cell.row, cell.task), drawn.resamples) if drawn else cell.as_dict()
-        for cell in cells
-    ]
+    rows = [drawn.record(cell) if drawn else cell.as_dict() for cell in cells]
     whole = {cell.row: str(cell.protocol.setting) for cell in cells if cell.protocol}
     for row, cell in zip(rows, cells, strict=True):  # with what the preset decides: `score` gives the same number
         row["setting"] = whole.get(cell.row, row["setting"])

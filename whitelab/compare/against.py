@@ -9,6 +9,8 @@ from whitelab.compare.grid import AVERAGE, Cell, Row
 from whitelab.scoring.paired import RESAMPLES, Paired, paired, unless_starved, verdict_of
 from whitelab.statistics.significance import Bootstrap, Difference, average_bootstrap
 
+DIFFERENCE = ("difference", "difference_low", "difference_high", "p_value")  # of a duel's record
+
 
 @dataclass(frozen=True)
 class Duel:
@@ -59,6 +61,22 @@ class Resampled:
             drawn = self._drawn(task, row)
         low, high = float(drawn.low[0]), float(drawn.high[0])
         return None if low != low else (low, high)
+
+    def from_raw(self, cell: Cell) -> Duel | None:
+        """A cell's row against the raw row of its model and layers on its task; None where there is none."""
+        raw = cell.model, str(cell.setting.raw)
+        tasks = self.tasks if cell.task == AVERAGE else [name for name in self.tasks if name == cell.task]
+        if raw == cell.row or not tasks or any({raw, cell.row} - {*self.tasks[name][1]} for name in tasks):
+            return None
+        return self.against(cell.row, raw)[-1] if cell.task == AVERAGE else self._duel(cell.task, cell.row, raw)
+
+    def record(self, cell: Cell) -> dict:
+        """A cell's JSON-ready record with its interval and, of a whitened row, its difference `from_raw`."""
+        record, duel = cell.as_dict(self.interval(cell.row, cell.task), self.resamples), self.from_raw(cell)
+        if duel is not None:
+            found = duel.as_dict()
+            record |= {name: found[name] for name in (*DIFFERENCE, "verdict")}
+        return record
 
     def against(self, a: Row, b: Row) -> tuple[Duel, ...]:
         """Row `a` against row `b` on every task where both have a score, and last on the average of several.

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from whitelab.base.checks import check_choice
 from whitelab.base.wording import best_as_printed, spaced
-from whitelab.compare.against import Resampled
+from whitelab.compare.against import DIFFERENCE, Duel, Resampled
 from whitelab.compare.grid import AVERAGE, Cell, Grid, Row, mean_over_tasks
 from whitelab.compare.preset_walk import Walk
 from whitelab.compare.presets import preset_line
@@ -165,10 +165,11 @@ def written(
     """The table as text: CSV with every digit, Markdown or LaTeX with two decimals and the best in bold.
 
     With `preset` the table says how it is read and what it was made under, CSV in a column of its own; with `drawn`
-    every score has the ends of its 95 % interval beside it, and how they came about is said beneath, in CSV by a column
-    with the number of resamples. What is starved is never the best, and is said beneath
-    (`starved_note`), in CSV by a column with each row's starved tasks. Rows `given` from elsewhere (`mteb_rows`)
-    follow, on the same tasks. What the data lacks (`lacking_splits`) is said beneath, in CSV nowhere.
+    every score has the ends of its 95 % interval beside it, and how they came about is said beneath. CSV has the number
+    of resamples in a column, and differences from raw where there are any (`Resampled.from_raw`). What is starved is
+    never the best, and is said beneath (`starved_note`), in CSV by a column with each row's starved tasks. Rows `given`
+    from elsewhere (`mteb_rows`) follow, on the same tasks. What the data lacks (`lacking_splits`) is said beneath, in
+    CSV nowhere.
     """
     check_choice(form, "format", FORMATS)
     tasks, rows = pivot(cells)
@@ -176,7 +177,9 @@ def written(
     ends = {(m, s, task): drawn.interval((m, s), task) for m, s, _ in rows for task in tasks} if drawn else {}
     few = starved_places(cells)
     if form == "csv":
-        return _csv(tasks, rows, len(rows) - len(given), preset, ends, few, drawn.resamples if drawn else 0)
+        gains = {(*cell.row, cell.task): drawn.from_raw(cell) for cell in cells} if drawn else {}
+        made = len(rows) - len(given), preset
+        return _csv(tasks, rows, *made, ends, few, drawn.resamples if drawn else 0, gains)
     bold = ("**", "**") if form == "markdown" else (r"\textbf{", "}")
 
     def column(task: str) -> list[str]:
@@ -218,18 +221,23 @@ def _csv(
     ends: dict,
     few: set[tuple[str, str, str]],
     resamples: int,
+    gains: dict[tuple[str, str, str], Duel | None],
 ) -> str:
     """The first `own` rows were made under the preset, the `ends` of their intervals come from `resamples`."""
+    from_raw = DIFFERENCE if any(gains.values()) else ()
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    columns = [name for task in tasks for name in ((task, f"{task}_low", f"{task}_high") if ends else (task,))]
+    parts = ("low", "high", *from_raw) if ends else ()
+    columns = [name for task in tasks for name in (task, *(f"{task}_{part}" for part in parts))]
     named = ["model", "setting", *(["protocol"] if preset else []), "starved", *(["resamples"] if ends else [])]
     writer.writerow([*named, *columns])
     for number, (model, setting, scores) in enumerate(rows):
         values, protocol = [], preset if number < own else "as given"
         for task in tasks:
             around = (ends.get((model, setting, task)) or (None, None)) if ends else ()
-            values += [scores.get(task), *around]
+            gain = gains.get((model, setting, task))
+            record = gain.as_dict() if gain else {}
+            values += [scores.get(task), *around, *(record.get(name) for name in from_raw)]
         starved = "; ".join(task for task in tasks if (model, setting, task) in few)
         drawn = [resamples if number < own else None] if ends else []
         writer.writerow([model, setting, *([protocol] if preset else []), starved, *drawn, *values])
