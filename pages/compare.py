@@ -61,8 +61,8 @@ with right:
         key=f"settings-{preset}",
         bind="query-params",
         height=155,
-        help="[cls/|mean/]L1+L-1[:variant[@k]]: pooling, layers to average (L-1 is the last), whitening, k. L* stands for "
-        "each layer in turn: L* and L*:pca are every layer, raw and whitened.",
+        help="Such as L6, or cls/L1+L-1:pca@128: pooling, layers to average (L-1 is the last), whitening, k. `L*` stands "
+        "for each layer in turn: `L*` and `L*:pca` are every layer, raw and whitened.",
     )
 models, picked = (
     compare_grid.taken(models) or [chosen.model.name],

@@ -144,6 +144,8 @@ def test_settings_are_typed_in_the_pooling_that_the_texts_have(small):
     at = until(start("probe", **small))
     settings = table(choose(at, probe_settings="L1\nL2:pca"), "Accuracy")["Setting"].tolist()
     assert settings == ["mean/L1", "mean/L2:pca"]
+    settings = table(choose(at, probe_settings="L*:pca"), "Accuracy")["Setting"].tolist()
+    assert settings == [f"mean/L{layer}:pca" for layer in range(4)]
     assert failed(choose(at, probe_settings="L1\ncls/L1"), "must be in the bar's pooling, mean")
 
 

@@ -236,9 +236,10 @@ def more(texts: Texts, pooling: str, plan: ProbePlan, of: str) -> None:
             DEFAULT.replace(";", "\n"),
             key="probe-settings",
             height=120,
-            help="L1+L-1[:variant[@k]]: layers to average (L-1 is the last), whitening, k. In the bar's pooling.",
+            help="Such as L6, or L1+L-1:pca@128: layers to average (L-1 is the last), whitening, k; `L*:pca` is each "
+            "layer in turn. In the bar's pooling.",
         )
-        if wanted := _typed(text, pooling):
+        if wanted := _typed(text, pooling, texts.space.n_layers):
             follow(
                 probed(texts, wanted, plan, "probe-more"),
                 table,
@@ -249,10 +250,10 @@ def more(texts: Texts, pooling: str, plan: ProbePlan, of: str) -> None:
             )
 
 
-def _typed(text: str, pooling: str) -> tuple[Setting, ...]:
+def _typed(text: str, pooling: str, n_layers: int) -> tuple[Setting, ...]:
     """The settings of a text, in the workspace's pooling; none after saying what is wrong with it."""
     try:
-        typed = parse_settings(text.replace("\n", ";"))
+        typed = parse_settings(text.replace("\n", ";"), n_layers)
         usual = Setting().pooling  # that of a line that names none
         if other := [str(one) for one in typed if one.pooling not in (usual, pooling)]:
             raise ValueError(f"setting={other[0]!r} must be in the bar's pooling, {pooling}, which the texts have")
