@@ -15,7 +15,7 @@ from whitelab.ui.results.scores import shared
 from whitelab.ui.results.study import named, study_job
 from whitelab.ui.results.worker import Job
 from whitelab.ui.sidebar.workspace import take
-from whitelab.ui.widgets.chart import chart, clicked
+from whitelab.ui.widgets.chart import chart, clicked, data_under
 from whitelab.ui.widgets.choice import choice
 
 
@@ -40,10 +40,11 @@ def draw(space: LayerEmbeddings, setting: Setting) -> list[LayerPairs | None]:
 
     def picture(result, one: Setting, place: str) -> None:
         pairs = _at(result, one.k)
-        if raw is not None and place == "whitened-pairs":
-            _gain(space, raw, pairs, one, place)
-        else:
-            _map(space, pairs, one, scale, place)
+        with data_under(one):
+            if raw is not None and place == "whitened-pairs":
+                _gain(space, raw, pairs, one, place)
+            else:
+                _map(space, pairs, one, scale, place)
 
     shown = []
     for column, (place, one) in zip(st.columns(2), settings.items(), strict=True):

@@ -3,7 +3,8 @@
 import csv
 import io
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -50,6 +51,17 @@ def data_of(origin: Origin | None = None, setting: Setting | None = None, **more
     made = {name: getattr(origin, name) for name in ("model", "task", "split")} if origin else {}
     made |= {"page_setting": str(setting.with_(fit=scope_name(setting.fit)))} if setting else {}
     st.session_state[MADE] = {name: value for name, value in (made | more).items() if value}
+
+
+@contextmanager
+def data_under(setting: Setting) -> Iterator[None]:
+    """Say of what is drawn inside that it is of this setting in place of the page's."""
+    before = st.session_state.get(MADE, {})
+    st.session_state[MADE] = before | {"page_setting": str(setting.with_(fit=scope_name(setting.fit)))}
+    try:
+        yield
+    finally:
+        st.session_state[MADE] = before
 
 
 def _kept(figure: go.Figure | None, key: str, rows: Callable[[], Sequence[dict]] | None) -> Shown:
