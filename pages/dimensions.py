@@ -33,10 +33,9 @@ others = [(other.whitening, LABELS.unscaled(other.whitening), "dot", rival.spear
 others += [(spec, f"{LABELS[spec]}, cross-fitted", "dash", held_out.spearman)] if held_out else []
 of_another = instead(chosen.compared)
 size, kept = 4 * space.n_sentences, variant(spec).columns(now.rank, space.dim)
+label = f"Spearman at k = {k}" + f", {LABELS.inline(spec)}" * bool(of_another)
 headlines(
-    score_metric(
-        f"Spearman at k = {k}" + f", {LABELS.inline(spec)}" * bool(of_another), now, raw, doubt_of(space, setting)
-    ),
+    score_metric(label, now, raw, doubt_of(space, setting)),
     Metric(
         "Best k",
         str(curve.best_k or "undefined"),

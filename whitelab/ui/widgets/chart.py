@@ -49,7 +49,7 @@ def data_of(origin: Origin | None = None, setting: Setting | None = None, **more
     the name alone is said.
     """
     made = {name: getattr(origin, name) for name in ("model", "task", "split")} if origin else {}
-    made |= {"page_setting": str(setting.with_(fit=scope_name(setting.fit)))} if setting else {}
+    made |= _page_setting(setting) if setting else {}
     st.session_state[MADE] = {name: value for name, value in (made | more).items() if value}
 
 
@@ -57,11 +57,15 @@ def data_of(origin: Origin | None = None, setting: Setting | None = None, **more
 def data_under(setting: Setting) -> Iterator[None]:
     """Say of what is drawn inside that it is of this setting in place of the page's."""
     before = st.session_state.get(MADE, {})
-    st.session_state[MADE] = before | {"page_setting": str(setting.with_(fit=scope_name(setting.fit)))}
+    st.session_state[MADE] = before | _page_setting(setting)
     try:
         yield
     finally:
         st.session_state[MADE] = before
+
+
+def _page_setting(setting: Setting) -> dict[str, str]:
+    return {"page_setting": str(setting.with_(fit=scope_name(setting.fit)))}
 
 
 def _kept(figure: go.Figure | None, key: str, rows: Callable[[], Sequence[dict]] | None) -> Shown:
