@@ -92,7 +92,8 @@ class Vectors:
         digest = hashlib.sha256(self.pairs.fingerprint.encode())
         digest.update(str(list(self.space.values.shape)).encode())
         digest.update(self.space.values.numpy().tobytes())
-        digest.update(self.space.texts[EVERY].values.numpy().tobytes())
+        if (every := self.space.texts[EVERY].values) is not self.space.values:
+            digest.update(every.numpy().tobytes())
         return digest.hexdigest()
 
 
