@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import re
 
 import numpy as np
@@ -77,6 +78,8 @@ def test_every_page_asks_its_question_and_answers_with_numbers_and_charts_that_a
             assert live(at) == score
             assert bool(alts(at)) is (page not in ON_DEMAND)
             assert all(len(alt) > 20 for alt in alts(at))
+            cameras = [json.loads(one.proto.config)["toImageButtonOptions"] for one in at.get("plotly_chart")]
+            assert len({one["filename"] for one in cameras}) == len(cameras)  # a picture says by its name which it is
             captions = [caption.value.replace("\\", "") for caption in at.caption]  # as Markdown shows them
             own = f"{BUNDLED_NAME}, 3 blocks, last layer"
             begins = own if page == "training" else f"Live score: {encoder.name} · layer 1"

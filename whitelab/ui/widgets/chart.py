@@ -97,7 +97,11 @@ def chart(
         alt=figure.layout.meta["alt"],
         on_select=on_select or "ignore",
         selection_mode="points",
-        config={"displaylogo": False, "displayModeBar": False if on_select else "hover"},
+        config={
+            "displaylogo": False,
+            "displayModeBar": False if on_select else "hover",
+            "toImageButtonOptions": {"filename": f"whitelab-{key}", "scale": 2},
+        },
     )
     if one.rows is not None:
         _download(one.rows, key)
