@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from whitelab.cli import main
+from whitelab.datasets.arrays import read_arrays
+from whitelab.encoding import precomputed
 from whitelab.whitening.export import from_npz
 
 
@@ -89,6 +91,15 @@ def test_a_map_of_vectors_is_exported_as_that_of_their_model(document, run, opti
         status, out, err = run("whiten", "--vectors", embedded, "--export", form, "--out", tmp_path / form)
         assert (status, out) == (2, "")
         assert f"--export {form} holds a model, which --vectors are without" in err
+
+
+@pytest.mark.parametrize("command", ["whiten", "advise"])
+def test_a_file_of_vectors_is_read_once(document, embedded, few_candidates, tmp_path, monkeypatch, command):
+    read = []
+    monkeypatch.setattr(precomputed, "read_arrays", lambda file: read.append(file) or read_arrays(file))
+    words = ("--export", "npz", "--out", tmp_path / "map.npz") if command == "whiten" else ()
+    document(command, "--vectors", embedded, "--layers", "1", *words)
+    assert read == [str(embedded)]
 
 
 def test_gold_may_lie_in_a_file_of_its_own(document, options, embedded, tmp_path):

@@ -19,7 +19,7 @@ from whitelab.base import upload_limits
 from whitelab.datasets import DataError, SentencePairs, Upload
 from whitelab.datasets.arrays import read_arrays
 from whitelab.encoding.embeddings import Origin, with_pairs
-from whitelab.encoding.precomputed import npz_bytes, read_unpaired, read_vectors
+from whitelab.encoding.precomputed import Vectors, npz_bytes, read_either, read_vectors
 from whitelab.scoring.fit_scopes import fit_scope, folds
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Protocol, Setting
@@ -295,11 +295,11 @@ def test_rows_in_no_pair_are_not_scored_and_told_and_maps_can_be_fitted_on_them(
 
 def test_vectors_alone_are_a_space_that_fits_maps_and_scores_nothing(task):
     values = indexed(task)["values"]
-    space, notes = read_unpaired([npz({"values": values, "emb3": values})])
+    space, notes = read_either([npz({"values": values, "emb3": values})])
     assert "arrays whose names are not known are left out: emb3" in notes[0]
     assert (space.n_pairs, space.n_sentences, space.origin.pooling) == (0, N, "given")
     assert torch.equal(space.texts["vectors"].values, torch.from_numpy(values))
-    assert read_unpaired([npz(indexed(task))]) is None
+    assert isinstance(read_either([npz(indexed(task))]), Vectors)
     with pytest.raises(DataError, match="of vectors alone `whiten --vectors` makes a map"):
         read_vectors([npz({"values": values})])
 

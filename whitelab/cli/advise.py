@@ -15,7 +15,7 @@ from whitelab.cli.options import (
     tokens_of_either,
     vectors_options,
 )
-from whitelab.cli.spaces import check_no_prompts, checked, given_parts, load_model, open_store, open_unpaired
+from whitelab.cli.spaces import check_no_prompts, checked, given_parts, load_model, open_store, read_given
 from whitelab.cli.writing import left_out, note, progress
 
 _HEAD = "{}, 95 % interval; difference from the first row, 95 % interval, p corrected; bytes a vector; setting"
@@ -96,11 +96,12 @@ def _kind(args) -> str:
     """What is given; pairs where it is none of the rest, because their reader says best what is wrong."""
     from whitelab.advice import SERVED
     from whitelab.datasets import DEMO, DataError, all_published, retrieval_files
+    from whitelab.encoding.precomputed import Unpaired
 
     data = args.data
     if args.vectors or args.gold:
-        args.unpaired = open_unpaired(args)
-        return "pairs" if args.unpaired is None else "sentences"
+        args.read = read_given(args, alone=True) if args.vectors else None
+        return "sentences" if isinstance(args.read, Unpaired) else "pairs"
     if args.purpose in SERVED["texts"]:
         return "texts"
     if data == DEMO:
@@ -140,7 +141,7 @@ def _pairs(args):
         chosen = chosen.with_(whitening="pca")
     chosen = checked(args, chosen)
     try:
-        space, *_ = open_space(args, chosen)
+        space, *_ = open_space(args, chosen, vectors=getattr(args, "read", None))
     except UnclearColumns as error:
         raise DataError(f"{error}; {_labelled()}, and --text and --label name its columns") from None
     return advise_pairs(space, chosen, args.purpose, args.gold_from, _measuring())
@@ -184,7 +185,7 @@ def _sentences(args):
     chosen = _setting(args)
     if args.vectors:
         chosen = checked(args, chosen)
-        return advise_sentences(args.unpaired.texts[EVERY], chosen, args.purpose)
+        return advise_sentences(args.read.space.texts[EVERY], chosen, args.purpose)
     sentences = list(dict.fromkeys(load_text(args.data)))
     encoder = load_model(args, chosen)
     values, report = embed(encoder, sentences, chosen.pooling, store=open_store(args), progress=progress())

@@ -123,15 +123,15 @@ def for_sweeps(args, space, *settings):
     return space.to(device)
 
 
-def open_space(args, setting, beside=(), check=None, intervals=False):
+def open_space(args, setting, beside=(), check=None, intervals=False, vectors=None):
     """The task's embeddings, carrying what the setting fits on; the pairs, the encoder and the report beside them.
 
     What the settings `beside` it ask of a model is checked with it. `check(pairs)` raises ValueError for what does not
     go with the data, before a model is loaded. Where the command gives `intervals`, pairs too few for them are noted.
-    Vectors that were given are their own encoder, without a report.
+    Vectors that were given are their own encoder, without a report: `vectors`, where they were read before.
     """
     if getattr(args, "vectors", None):
-        vectors = read_given(args)
+        vectors = vectors or read_given(args)
         if check:
             check(vectors.pairs)
         if intervals:
@@ -177,24 +177,13 @@ def say_if_starved(space, setting) -> None:
         note(too_few(setting.whitening, fitted.rank, space.dim))
 
 
-def read_given(args):
-    """The task that `--vectors` and `--gold` hold."""
-    from whitelab.encoding.precomputed import read_vectors
+def read_given(args, alone: bool = False):
+    """The task that `--vectors` and `--gold` hold, or `Unpaired` where vectors may be `alone`."""
+    from whitelab.encoding.precomputed import read_either, read_vectors
 
-    vectors = read_vectors(args.vectors, args.gold, args.task)
-    note(*vectors.pairs.notes)
+    vectors = (read_either if alone else read_vectors)(args.vectors, args.gold, args.task)
+    note(*vectors.notes)
     return vectors
-
-
-def open_unpaired(args):
-    """The space of `--vectors` that are alone, without pairs; None where there is more, or another source."""
-    from whitelab.encoding.precomputed import read_unpaired
-
-    found = None if args.gold or not args.vectors else read_unpaired(args.vectors)
-    if found is None:
-        return None
-    note(*found.notes)
-    return found.space
 
 
 def of_split(split: str | None, load):

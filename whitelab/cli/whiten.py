@@ -9,7 +9,7 @@ from whitelab.cli.options import (
     space_options,
     whitening_options,
 )
-from whitelab.cli.spaces import fit_ahead, open_search, open_space, open_unpaired, say_if_starved, setting_of_either
+from whitelab.cli.spaces import fit_ahead, open_search, open_space, read_given, say_if_starved, setting_of_either
 from whitelab.cli.writing import note
 
 
@@ -32,6 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args):
     """Fit a map and write it, alone or with its encoder, for another tool."""
+    from whitelab.encoding.precomputed import Unpaired
     from whitelab.retrieval.calibration import calibrate_search
     from whitelab.scoring.calibration import calibrate, random_cosines, tells_apart
     from whitelab.scoring.fit_scopes import fit_scope
@@ -39,17 +40,17 @@ def run(args):
     from whitelab.whitening.export import FORMATS, SEARCHED
 
     chosen, prompts = _setting(args), {}
-    setting = chosen
+    setting, vectors = chosen, read_given(args, alone=True) if args.vectors else None
     if args.search:
         searched, encoder = open_search(args, setting)
         space, setting = searched.space, searched.on(setting)
         prompts = searched.data.prompts
-    elif (unpaired := open_unpaired(args)) is not None:
-        space, encoder = unpaired, None
+    elif isinstance(vectors, Unpaired):
+        space, encoder = vectors.space, None
         chosen = setting = setting.with_(fit=EVERY, k=setting.k)
         say_if_starved(space, setting)
     else:
-        space, _, encoder, _ = open_space(args, setting)
+        space, _, encoder, _ = open_space(args, setting, vectors=vectors)
     cost = fit_ahead(space, [setting], isotropy=False)
     fitted = fit_scope(space, setting)
     if setting.k and fitted.rank < setting.k:

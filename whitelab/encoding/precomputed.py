@@ -15,7 +15,7 @@ import hashlib
 import io
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from io import BufferedIOBase
 from pathlib import Path
 from typing import NamedTuple
@@ -64,8 +64,8 @@ class Vectors:
     """A task whose vectors were given. Rows of `space` are `pairs.sentences`, names such as `first 12` without text.
 
     It carries all vectors, each once, as the text `vectors` to fit on.
-    has_text: whether the sentences are known. notes: what was done to the arrays. It has a Protocol's `name`, with what
-    the file says of the encoder, and `dtype` and `max_length` where an encoder would have them.
+    has_text: whether the sentences are known. It has a Protocol's `name`, with what the file says of the encoder, and
+    `dtype` and `max_length` where an encoder would have them.
     """
 
     name: str
@@ -80,6 +80,11 @@ class Vectors:
     def n_layers(self) -> int:
         """Layers given, one where the arrays have no layers."""
         return self.space.n_layers
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done to the arrays."""
+        return self.pairs.notes
 
     @property
     def dtype(self) -> str:
@@ -115,22 +120,24 @@ def read_vectors(
     given twice, shapes that do not fit, row numbers out of range, numbers that are not finite, more than the
     limits of an upload.
     """
-    found = _read(files)
-    if gold is not None:
-        found = replace(found, parts=_merged(found.parts, _parts(read_arrays(gold), "gold")))
-    return replace(found, bounded=found.bounded or isinstance(gold, Upload)).build(task)
+    return _read(files, gold).build(task)
 
 
-def read_unpaired(files: str | Path | Upload | Sequence[str | Path | Upload]) -> Unpaired | None:
-    """Vectors alone, for a map that is fitted on all of them (`fit=vectors`), never for a score.
+def read_either(
+    files: str | Path | Upload | Sequence[str | Path | Upload],
+    gold: str | Path | Upload | None = None,
+    task: str | None = None,
+) -> Vectors | Unpaired:
+    """`read_vectors`, or vectors alone, for a map that is fitted on all of them (`fit=vectors`), never for a score.
 
-    None where there is more than `values` and their sentences. Raises DataError as `read_vectors`.
+    They are alone where there is no `gold` and nothing but `values` and their sentences. Raises DataError as
+    `read_vectors`.
     """
-    found = _read(files)
-    return None if found.parts.keys() - _UNPAIRED else found.unpaired()
+    found = _read(files, gold)
+    return found.unpaired() if gold is None and not found.parts.keys() - _UNPAIRED else found.build(task)
 
 
-def _read(files: str | Path | Upload | Sequence[str | Path | Upload]) -> "_Task":
+def _read(files: str | Path | Upload | Sequence[str | Path | Upload], gold: str | Path | Upload | None) -> "_Task":
     files = [files] if isinstance(files, (str, Path, Upload)) else files
     if not files:
         raise DataError(f"vectors: no file was given; {NEEDED}")
@@ -138,8 +145,11 @@ def _read(files: str | Path | Upload | Sequence[str | Path | Upload]) -> "_Task"
     unknown = [one for one in arrays if len(arrays) > 1 and _role(one) is None]
     main = files[0] if isinstance(files[0], Upload) else Path(files[0])
     label = main.name if len(files) == 1 else f"{main.name} and {len(files) - 1} more"
-    bounded = any(isinstance(file, Upload) for file in files)
-    return _Task(_parts(arrays, "values"), unknown, bounded, main.stem, label)
+    parts = _parts(arrays, "values")
+    if gold is not None:
+        parts = _merged(parts, _parts(read_arrays(gold), "gold"))
+    bounded = any(isinstance(file, Upload) for file in (*files, gold))
+    return _Task(parts, unknown, bounded, main.stem, label)
 
 
 # ----------------------------------------------------------------------------------------------------- roles
