@@ -93,6 +93,19 @@ def test_a_map_of_vectors_is_exported_as_that_of_their_model(document, run, opti
         assert f"--export {form} holds a model, which --vectors are without" in err
 
 
+@pytest.mark.parametrize(
+    ("alone", "kept"), [(False, "all the task's sentences (fit='task')"), (True, "all vectors (fit='vectors')")]
+)
+def test_what_a_cross_fitted_setting_of_vectors_leaves_as_is_said(run, embedded, tmp_path, alone, kept):
+    vectors = np.load(embedded)
+    np.savez(tmp_path / "given.npz", **({"values": vectors["values"]} if alone else vectors))
+    words = ("--fit", "cross", "--export", "npz", "--out", tmp_path / "map.npz")
+    status, _, err = run("whiten", "--vectors", tmp_path / "given.npz", "--layers", "1", *words)
+    assert status == 0
+    assert f"note: --fit cross fits two maps, and an export holds one: that of {kept}" in err
+    assert from_npz(tmp_path / "map.npz")[1]["fit"] == ("vectors" if alone else "task")
+
+
 @pytest.mark.parametrize("command", ["whiten", "advise"])
 def test_a_file_of_vectors_is_read_once(document, embedded, few_candidates, tmp_path, monkeypatch, command):
     read = []

@@ -40,12 +40,18 @@ def run(args):
     from whitelab.whitening.export import FORMATS, SEARCHED
 
     chosen, prompts = _setting(args), {}
-    setting, vectors = chosen, read_given(args, alone=True) if args.vectors else None
+    vectors = read_given(args, alone=True) if args.vectors else None
+    alone = isinstance(vectors, Unpaired)
+    if chosen.fit == "cross":
+        kept = f"all vectors (fit={EVERY!r})" if alone else "all the task's sentences (fit='task')"
+        note(f"fit='cross' fits two maps, and an export holds one: that of {kept}")
+        chosen = chosen.with_(fit="task")
+    setting = chosen
     if args.search:
         searched, encoder = open_search(args, setting)
         space, setting = searched.space, searched.on(setting)
         prompts = searched.data.prompts
-    elif isinstance(vectors, Unpaired):
+    elif alone:
         space, encoder = vectors.space, None
         chosen = setting = setting.with_(fit=EVERY, k=setting.k)
         say_if_starved(space, setting)
@@ -100,10 +106,7 @@ def _setting(args):
         check_graph_pooling(setting.pooling)
     if of_rows(setting.whitening) and not form.any_map:
         raise ValueError(f"export={args.export!r} holds a matrix, which {setting.whitening!r} is not: use safetensors")
-    if setting.fit != "cross":
-        return setting
-    note("fit='cross' fits two maps, and an export holds one: that of all the task's sentences (fit='task')")
-    return setting.with_(fit="task")
+    return setting
 
 
 def _write(args, encoder, setting, whitener, record, scale) -> None:
