@@ -238,8 +238,8 @@ def corpus(few: bool) -> Work:
         if not (folder / "out" / MANIFEST).exists():
             return 0
         manifest = Manifest.read(folder / "out")
-        missing = manifest.missing(folder / "out")
-        return manifest.sentences - sum(manifest.sizes[place] for place in missing)
+        sizes = dict(zip(manifest.chunks, manifest.sizes, strict=True))
+        return manifest.sentences - sum(sizes[name] for name in manifest.missing(folder / "out"))
 
     def redone(folder: Path) -> int:
         return Manifest.read(folder / "out").encoded

@@ -28,7 +28,7 @@ from whitelab.corpus.chunks import (
 from whitelab.corpus.embedding import embed_corpus
 from whitelab.corpus.fitting import fit_corpus
 from whitelab.corpus.indexing import build_index
-from whitelab.corpus.manifest import Manifest, status
+from whitelab.corpus.manifest import Manifest, missing_note, status
 from whitelab.corpus.texts import LINE_BYTES, changed_since, read_texts, text_files
 from whitelab.datasets.pairs import DataError
 
@@ -288,12 +288,20 @@ def test_a_full_disk_is_one_line_that_says_what_is_missing_and_is_made_up_for(tm
     write = chunks.write_aside
     embed(text, tmp_path / "out", model, layers=(0,))  # the texts are there
     monkeypatch.setattr(chunks, "write_aside", full)
-    with pytest.raises(OSError, match=r"No space left on device; 2 of 3 chunks are missing, run embed again"):
+    with pytest.raises(OSError, match=r"left on device; 2 of 3 chunks are missing \(\w{12}, \w{12}\); run embed again"):
         embed(text, tmp_path / "out", model)
     monkeypatch.undo()
     found = status(tmp_path / "out")
     assert (found.done, found.chunks, found.finished) == (1, 3, False)
     assert embed(text, tmp_path / "out", model).encoded in (40 - 16, 40 - 8)
+
+
+@pytest.mark.parametrize(
+    ("missing", "chunks", "said"),
+    [("a", "aa", "1 of 1 chunk is missing (a)"), ("abcd", "abcde", "4 of 5 chunks are missing")],
+)
+def test_missing_chunks_are_counted_once_and_named_where_they_are_few(missing, chunks, said):
+    assert missing_note(missing, chunks) == said
 
 
 def test_a_chunk_that_cannot_be_encoded_is_named_and_the_rest_goes_on(tmp_path, model, text, monkeypatch):

@@ -53,7 +53,7 @@ def test_a_map_of_a_corpus_is_that_of_its_rows_and_is_not_fitted_while_a_chunk_i
         fit_corpus(tmp_path, "pca", 4)[1]["digest"] == record["digest"] != fit_corpus(tmp_path, "pca", 3)[1]["digest"]
     )
     (tmp_path / f"{made.chunks[1]}.npz").write_bytes(b"PK")
-    with pytest.raises(DataError, match="1 of 3 chunks are missing"):
+    with pytest.raises(DataError, match=rf"1 of 3 chunks is missing \({made.chunks[1][:12]}\); run embed again"):
         fit_corpus(tmp_path)
 
 

@@ -182,8 +182,8 @@ def test_what_cannot_be_searched_or_applied_is_one_line(corpus, tmp_path):
         with pytest.raises(DataError, match="says 5 dimensions, and the chunks hold others; run apply again"):
             step()
     said.write_text(whole)
-    next(tmp_path.glob("[0-9a-f]*.parquet")).unlink()
-    with pytest.raises(DataError, match="chunks are missing; run apply again"):
+    (gone := next(tmp_path.glob("[0-9a-f]*.parquet"))).unlink()
+    with pytest.raises(DataError, match=rf"1 of 9 chunks is missing \({gone.name[:12]}\); run apply again"):
         search_corpus(tmp_path, ["a"])
 
 

@@ -15,7 +15,7 @@ from whitelab.base.checks import check_choice
 from whitelab.base.progress import Progress, silent
 from whitelab.base.threads import one_thread
 from whitelab.corpus.chunks import Recipe, is_whole, read_vectors, rows_of, vectors_in, write_vectors
-from whitelab.corpus.manifest import MANIFEST, Manifest, finished, place_for
+from whitelab.corpus.manifest import MANIFEST, Manifest, finished, missing_note, place_for
 from whitelab.datasets.pairs import DataError
 from whitelab.store.aside import remove_abandoned, write_aside
 from whitelab.whitening.export import ExportError, from_npz, npz_bytes
@@ -194,7 +194,7 @@ def read_applied(folder: Path) -> dict:
             f"{folder}: must be what `corpus apply` or `corpus index` wrote, with its {MANIFEST}; what `corpus embed` "
             "wrote goes through `corpus apply` first, with --whitening none where it is to stay as it is"
         ) from None
-    absent = sum(not (folder / f"{name}.parquet").exists() for name in names)
-    if absent:
-        raise DataError(f"{folder}: {absent} of {len(names)} chunks are missing; run apply again")
+    missing = [name for name in dict.fromkeys(names) if not (folder / f"{name}.parquet").exists()]
+    if missing:
+        raise DataError(f"{folder}: {missing_note(missing, names)}; run apply again")
     return found

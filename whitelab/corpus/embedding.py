@@ -11,7 +11,7 @@ from whitelab.base.checks import check_choice, check_int
 from whitelab.base.progress import Progress, silent
 from whitelab.corpus.chunks import CHUNK_TEXTS, STORED, TEXTS, Recipe, chunks_of, write_texts
 from whitelab.corpus.engines import Work, check_engine, engine_named
-from whitelab.corpus.manifest import Manifest, place_for
+from whitelab.corpus.manifest import Manifest, missing_note, place_for
 from whitelab.corpus.texts import LeftOut, read_texts, stamp_of, text_files
 from whitelab.datasets.layouts import data_path
 from whitelab.datasets.pairs import DataError
@@ -133,7 +133,7 @@ def _planned(source: str | Path, folder: Path, recipe: Recipe, chunk_texts: int,
 
 def _encoded(manifest: Manifest, folder: Path, run, work: Work, progress: Progress) -> Manifest:
     """Run the engine over what is missing; the manifest says what came of it, also where the disk refused."""
-    absent = {manifest.chunks[place] for place in manifest.missing(folder)}
+    absent = {*manifest.missing(folder)}
     missing: Counter[str] = Counter()  # texts of a chunk, as often as it occurs
     for name, texts, size in zip(manifest.chunks, manifest.texts, manifest.sizes, strict=True):
         missing.update({texts: size} if name in absent else {})
@@ -158,6 +158,6 @@ def _encoded(manifest: Manifest, folder: Path, run, work: Work, progress: Progre
         if not full:
             manifest.write(folder)
     if full:
-        left = len(manifest.missing(folder))
-        raise OSError(f"out={str(folder)!r}: {full}; {left} of {len(names)} chunks are missing, run embed again")
+        left = missing_note(manifest.missing(folder), manifest.chunks)
+        raise OSError(f"out={str(folder)!r}: {full}; {left}; run embed again")
     return manifest

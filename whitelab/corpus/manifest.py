@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import blake2b
 from itertools import pairwise
@@ -9,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from whitelab.base.user_folders import expanded
-from whitelab.base.wording import cut_note, quantity
+from whitelab.base.wording import cut_note, quantity, spaced
 from whitelab.corpus.chunks import Done, Recipe, done_of
 from whitelab.datasets.layouts import existing_path
 from whitelab.datasets.pairs import DataError
@@ -19,6 +20,7 @@ from whitelab.store.held_folder import is_held
 
 MANIFEST = "manifest.json"
 _PAUSE, _PAUSE_OF_GAPS = 20.0, 10  # seconds, and medians of the time between chunks: what is longer was no work
+_NAMED = 3  # missing chunks, at most, that are said by name
 _WRITERS = {"index": "index", "embed": "recipe", "apply": "corpus"}  # steps, and what only their manifests have
 
 
@@ -88,10 +90,10 @@ class Manifest:
         """What each chunk that is there whole says of itself."""
         return {name: said for name in dict.fromkeys(self.chunks) if (said := done_of(folder, name))}
 
-    def missing(self, folder: Path) -> list[int]:
-        """Places of the chunks that are not there whole, each name once."""
-        places, done = {name: place for place, name in enumerate(self.chunks)}, self.done(folder)
-        return [place for name, place in places.items() if name not in done]
+    def missing(self, folder: Path) -> list[str]:
+        """The chunks that are not there whole, each once."""
+        done = self.done(folder)
+        return [name for name in dict.fromkeys(self.chunks) if name not in done]
 
     def counted(self, done: dict[str, Done]) -> "Manifest":
         """With the texts that were cut, and those of mostly unknown words, as often as they occur in chunks `done`."""
@@ -150,14 +152,19 @@ def place_for(out: str | Path, step: str, replaces: frozenset[str] | None = None
     raise ValueError(f"out={str(out)!r} must be a new folder, or one that `corpus {step}` wrote before{beside}")
 
 
+def missing_note(missing: Sequence[str], chunks: Iterable[str]) -> str:
+    """`1 of 3 chunks is missing (9f86d081884c)`: the `missing` of the names `chunks`, by name where they are few."""
+    count, total = len(missing), quantity(len(set(chunks)), "chunk")
+    names = f" ({', '.join(name[:12] for name in missing)})" if 0 < count <= _NAMED else ""
+    return f"{spaced(count)} of {total} {'is' if count == 1 else 'are'} missing{names}"
+
+
 def finished(folder: str | Path) -> tuple[Path, Manifest]:
-    """A folder whose chunks are all there, and its manifest. Raises DataError, which counts what is missing."""
+    """A folder whose chunks are all there, and its manifest. Raises DataError, which says what is missing."""
     manifest, folder = Manifest.read(folder), existing_path(folder)
-    absent = manifest.missing(folder)
-    if absent or not manifest.chunks:
-        raise DataError(
-            f"corpus={str(folder)!r}: {len(absent)} of {len(manifest.chunks)} chunks are missing; run embed again"
-        )
+    missing = manifest.missing(folder)
+    if missing or not manifest.chunks:
+        raise DataError(f"corpus={str(folder)!r}: {missing_note(missing, manifest.chunks)}; run embed again")
     return folder, manifest
 
 
