@@ -130,6 +130,18 @@ def test_merging_keeps_the_best_and_of_equals_the_lower_row():
     assert merged(near, (np.array([[0.5]], np.float32), np.array([[4]])), 2)[1].tolist() == [[4, 6]]  # but for rounding
 
 
+def test_an_index_is_replaced_by_one_of_its_kind_alone(corpus, tmp_path):
+    apply_map(corpus[0], tmp_path / "applied", *fit_corpus(corpus[0], "pca", 8))
+    lists = {"kind": "ivfpq", "lists": 4, "code_bytes": 8}
+    for name, own, other in (("lists", lists, {}), ("flat", {}, lists)):
+        build_index(tmp_path / "applied", tmp_path / name, **own)
+        before = contents(tmp_path / name)
+        with pytest.raises(ValueError, match=r"holds an index of kind='\w+', got kind='\w+': choose another folder"):
+            build_index(tmp_path / "applied", tmp_path / name, **other)
+        assert contents(tmp_path / name) == before
+        build_index(tmp_path / "applied", tmp_path / name, **own)
+
+
 def test_a_sentence_finds_itself_first_in_shards_and_in_either_index(corpus, tmp_path):
     fitted, record = fit_corpus(corpus[0], "pca", 8)
     apply_map(corpus[0], tmp_path / "applied", fitted, record, "float32")

@@ -84,7 +84,9 @@ def _index_options(step) -> None:
     from whitelab.corpus.indexing import KINDS
 
     step.add_argument("folder", help="the --out of apply (--whitening none: vectors as they are)")
-    step.add_argument("--out", required=True, metavar="FOLDER", help="where the index goes")
+    step.add_argument(
+        "--out", required=True, metavar="FOLDER", help="where the index goes; an earlier one of this kind is replaced"
+    )
     step.add_argument(
         "--kind", default="flat", choices=KINDS, help="float32 vectors, or lists of short codes (default: flat)"
     )

@@ -38,9 +38,10 @@ def build_index(
 
     `flat` keeps float32 vectors. `ivfpq` has `lists` (None: four times the root of the rows, at most one for 40 rows),
     codes of `code_bytes` (None: an eighth of the dimensions), and looks through `probes` lists (None: 16). Recall at 10
-    is that of 200 rows spread over the corpus, each without itself. Raises DataError for a folder that was not applied,
-    ValueError for a code that does not divide the dimensions, for more lists than vectors and for any of the three with
-    `flat`, and one line where faiss is not installed.
+    is that of 200 rows spread over the corpus, each without itself. An earlier index of this kind is replaced. Raises
+    DataError for a folder that was not applied, ValueError for an `out` that holds an index of another kind, for a code
+    that does not divide the dimensions, for more lists than vectors and for any of the three with `flat`, and one line
+    where faiss is not installed.
     """
     check_choice(kind, "kind", KINDS)
     codes = {"lists": lists, "bytes": code_bytes, "probes": probes}
@@ -51,6 +52,10 @@ def build_index(
     import faiss
 
     folder, out = existing_path(folder), place_for(out, "index", frozenset({INDEX, MAP, IDS, MANIFEST}))
+    if (lies := _kind_at(out)) not in (None, kind):
+        raise ValueError(
+            f"out={str(out)!r} holds an index of kind={lies!r}, got kind={kind!r}: choose another folder or remove it"
+        )
     manifest = read_applied(folder)
     read_map(folder, manifest)
     dim, rows = manifest["dim"], manifest["sentences"]
@@ -81,6 +86,14 @@ def build_index(
         _write_ids(aside / IDS, folder, manifest)
         write_aside(aside / MANIFEST, json.dumps(manifest | {"map": MAP, "index": found}, indent=1).encode())
     return found
+
+
+def _kind_at(out: Path) -> str | None:
+    """The kind of the index that lies in the folder; None where there is none."""
+    try:
+        return json.loads((out / MANIFEST).read_bytes())["index"]["kind"]
+    except (OSError, KeyError, TypeError):
+        return None
 
 
 def _write_ids(path: Path, folder: Path, manifest: dict) -> None:
