@@ -50,6 +50,8 @@ SOME, OTHERS = torch.tensor([0, 1, 5]), torch.tensor([2, 1, 3])
 OF_TENSORS = {
     "pair_cosines": (geometry.pair_cosines, rows(seed=1), rows(seed=2)),
     "row_cosines": (geometry.row_cosines, rows(), SOME, OTHERS),
+    "cosines_from": (geometry.cosines_from, rows().sum(1), *2 * [rows().square().sum(1)]),
+    "norms": (geometry.norms, rows()),
     "mean_cosine": (geometry.mean_cosine, rows()),
     "participation_ratio": (geometry.participation_ratio, covariance(rows())),
     "iso_score": (geometry.iso_score, covariance(rows())),
@@ -90,6 +92,8 @@ def test_an_array_is_measured_as_a_tensor_is(measure, tensors):
         (geometry.hubness, (SOME[:, None],), "lists must name rows from 0 to n-1=2, got 5"),
         (geometry.hubness, (-OTHERS[:, None],), "lists must name rows from 0 to n-1=2, got -3"),
         (geometry.positives, (rows(),), r"gold must have the shape \[p\], got \[40, 6\]"),
+        (geometry.norms, (torch.ones(3),), r"x must have the shape \[n, d\], got \[3\]"),
+        (geometry.cosines_from, (*rows()[:, :2].T, torch.ones(1)), r"must share a shape, got \[40\], \[40\], \[1\]"),
         (geometry.row_cosines, (torch.ones(3), SOME, OTHERS), r"z must have the shape \[n, d\], got \[3\]"),
         (geometry.row_cosines, (rows(), SOME, OTHERS[:1]), r"first and second must share the shape \[p\], got \[3\]"),
     ],

@@ -19,9 +19,19 @@ _PAIRS_PER_PART = 64
 
 
 def cosines_from(
-    dot: Float[Tensor, "..."], square_a: Float[Tensor, "..."], square_b: Float[Tensor, "..."]
+    dot: Float[Tensor | np.ndarray, "..."],
+    square_a: Float[Tensor | np.ndarray, "..."],
+    square_b: Float[Tensor | np.ndarray, "..."],
 ) -> Float[Tensor, "..."]:
-    """a.b / (|a| |b|), rounded to 12 decimals; 0 where a vector is zero, NaN where one has NaN."""
+    """a.b / (|a| |b|), float64, rounded to 12 decimals; 0 where a vector is zero, NaN where one has NaN.
+
+    Raises ValueError for several shapes.
+    """
+    dot, square_a, square_b = as_tensor(dot, "dot"), as_tensor(square_a, "square_a"), as_tensor(square_b, "square_b")
+    if not dot.shape == square_a.shape == square_b.shape:
+        shapes = ", ".join(str(list(one.shape)) for one in (dot, square_a, square_b))
+        raise ValueError(f"dot, square_a and square_b must share a shape, got {shapes}")
+    dot, square_a, square_b = exact(dot), exact(square_a), exact(square_b)
     norm = square_a.sqrt() * square_b.sqrt()  # one root each: their product under one root could overflow
     cosine = torch.where(norm == 0, torch.zeros_like(dot), dot / norm)
     return cosine.clamp_(-1, 1).round_(decimals=COSINE_DECIMALS)

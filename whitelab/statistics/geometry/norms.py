@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from whitelab.base.checks import check_shape
 from whitelab.statistics.correlation import spearman
 from whitelab.statistics.linalg import exact
 
@@ -19,7 +20,7 @@ _ROUNDING = 1e-6  # of the mean length: float32 leaves 1e-7 of it to chance
 
 def norms(x: Float[Tensor | np.ndarray, "n d"]) -> Float[Tensor, "n"]:
     """The Euclidean length of every row, float64."""
-    return torch.linalg.vector_norm(exact(x), dim=1)
+    return torch.linalg.vector_norm(exact(check_shape(x, "x", "n d")), dim=1)
 
 
 def word_counts(sentences: Sequence[str]) -> Float[Tensor, "n"]:
