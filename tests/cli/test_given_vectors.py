@@ -106,6 +106,16 @@ def test_what_a_cross_fitted_setting_of_vectors_leaves_as_is_said(run, embedded,
     assert from_npz(tmp_path / "map.npz")[1]["fit"] == ("vectors" if alone else "task")
 
 
+@pytest.mark.parametrize("whitening", ["pca", "all_but_the_top", "clusters", "flow"])
+def test_a_map_of_one_vector_is_not_written(run, tmp_path, whitening):
+    out = tmp_path / "map.safetensors"
+    np.save(tmp_path / "one.npy", np.random.default_rng(0).standard_normal((1, 16)))
+    words = ("--vectors", tmp_path / "one.npy", "--whitening", whitening, "--export", "safetensors", "--out", out)
+    status, _, err = run("whiten", *words)
+    assert (status, out.exists()) == (2, False)
+    assert "has no direction to keep: the 1 row(s) it was fitted on do not vary" in err
+
+
 @pytest.mark.parametrize("command", ["whiten", "advise"])
 def test_a_file_of_vectors_is_read_once(document, embedded, few_candidates, tmp_path, monkeypatch, command):
     read = []

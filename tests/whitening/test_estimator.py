@@ -176,8 +176,10 @@ def test_it_clones_pickles_and_stands_in_a_pipeline():
     np.testing.assert_allclose(np.linalg.norm(z, axis=1), 1)
 
 
-@pytest.mark.parametrize("variant", [name for name, one in WHITENERS.items() if one.whitens] + ["standardize", "soft"])
-def test_rows_that_do_not_vary_are_refused_when_there_is_something_to_whiten(variant):
+@pytest.mark.parametrize(
+    "variant", [*(name for name, one in WHITENERS.items() if one.whitens), "standardize", "soft", "all_but_the_top"]
+)
+def test_rows_that_do_not_vary_are_refused_when_there_is_something_to_learn(variant):
     message = rf"variant='{variant}' has no direction to keep: the 1 row\(s\) it was fitted on do not vary"
     found = WhiteningTransformer(variant).partial_fit(rows()[:1])
     with pytest.raises(ValueError, match=message):
@@ -185,6 +187,11 @@ def test_rows_that_do_not_vary_are_refused_when_there_is_something_to_whiten(var
     with pytest.raises(ValueError, match=message):
         found.inverse_transform(rows())
     assert found.partial_fit(rows()).transform(rows()).shape == (80, 6)
+
+
+def test_a_flow_of_rows_that_do_not_vary_is_refused():
+    with pytest.raises(ValueError, match=r"variant='flow' has no direction to keep: the 3 row\(s\)"):
+        WhiteningTransformer("flow").fit(np.ones((3, 6))).transform(rows())
 
 
 def test_what_only_moves_rows_takes_any():

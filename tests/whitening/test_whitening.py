@@ -519,6 +519,13 @@ def test_the_common_component_is_that_of_the_uncentred_rows():
     assert (z - centred).abs().max() > 0.1
 
 
+@pytest.mark.parametrize("directions", [0, 3])
+def test_of_rows_that_do_not_vary_all_but_the_top_keeps_something_only_where_it_takes_no_direction(directions):
+    one, others = rows()[:1].repeat(5, 1), rows()
+    fitted = fit(f"all_but_the_top:directions={directions}", Moments.of(one))
+    assert fitted(others).any() == (fitted.rank > 0) == (directions == 0)
+
+
 @pytest.mark.parametrize("variant", ["all_but_the_top:directions=3", "common_component", "r2"])
 def test_rows_that_lose_every_direction_they_span_become_zero_and_not_the_cosines_of_rounding(variant):
     draw = torch.Generator().manual_seed(0)

@@ -18,6 +18,8 @@ def fit_all_but_the_top(moments: Moments, *, directions: int = 3) -> Whitener:
     directions than that nothing is left: the map is 0.
     """
     check_int(directions, "directions", 0, moments.dim - 1, "d-1")
+    if directions and not moments.eigen.rank:
+        return _nothing("all_but_the_top", moments, moments.mean)
     return _without("all_but_the_top", moments, moments.mean, moments.eigen.vectors[:, :directions])
 
 
@@ -57,6 +59,11 @@ def _without(name: str, moments: Moments, mean: Float[Tensor, "d"], top: Float[T
     squares = moments.scatter + moments.count * torch.outer(centre, centre)
     total = squares.diagonal().sum()
     if total - ((squares @ top) * top).sum() < linalg.RANK_TOLERANCE * total:
-        return Whitener(name, mean, torch.zeros_like(squares), 0, None, moments.count)
+        return _nothing(name, moments, mean)
     eye = torch.eye(moments.dim, dtype=top.dtype, device=top.device)
     return Whitener(name, mean, eye - top @ top.T, moments.dim - top.shape[1], None, moments.count)
+
+
+def _nothing(name: str, moments: Moments, mean: Float[Tensor, "d"]) -> Whitener:
+    """The map that is 0."""
+    return Whitener(name, mean, torch.zeros_like(moments.scatter), 0, None, moments.count)

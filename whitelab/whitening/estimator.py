@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from whitelab import whitening
 from whitelab.statistics import linalg
 from whitelab.statistics.moments import Moments
-from whitelab.whitening import WHITENERS, Map, Whitener
+from whitelab.whitening import WHITENERS, Map
 
 FLOATS = [np.float64, np.float32]
 
@@ -131,7 +131,7 @@ class WhiteningTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def _kept(self) -> Map:
         """The map, if there is something left after it."""
         fitted = self.whitener_
-        if isinstance(fitted, Whitener) and fitted.keeps_nothing:
+        if fitted.rank == 0:
             raise ValueError(
                 f"variant={self._settings[0]!r} has no direction to keep: the {self.n_samples_seen_} row(s) it was "
                 f"fitted on do not vary"

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from whitelab.base.checks import check_int
 from whitelab.base.progress import Progress, silent
+from whitelab.statistics import linalg
 from whitelab.statistics.linalg import exact
 from whitelab.whitening import flow
 from whitelab.whitening.flow import FlowMap
@@ -39,7 +40,8 @@ def fit_flow(
     norm 1, actnorm started from the first batch. Ours: single sentences in place of pairs (so 64 a step), odd d, a
     coordinate that does not vary keeps its scale, float32 in training and float64 afterwards, on a GPU where there
     is one. An epoch sees each row as often as it occurs; where `counts` are not whole, as often on average.
-    `progress(done, total)` counts steps and may raise to cancel. The same seed gives the same map on one device.
+    `progress(done, total)` counts steps and may raise to cancel. The same seed gives the same map on one device. Of
+    rows that do not vary nothing is learnt: the rank is 0.
     """
     for name, value in (("epochs", epochs), ("levels", levels), ("depth", depth), ("width", width), ("batch", batch)):
         check_int(value, name, 1)
@@ -62,7 +64,8 @@ def fit_flow(
     tensors = {name: exact(one.detach()).to(home) for name, one in parameters.items()}
     facts = {"dim": dim, "levels": levels, "depth": depth, "steps": total}
     facts |= {"parameters": sum(one.numel() for one in tensors.values()), "seconds": time.perf_counter() - start}
-    return FlowMap("flow", dim, float(counts.sum()), tensors, facts)
+    rank = dim if linalg.distinct_rows(x, 2) > 1 else 0
+    return FlowMap("flow", rank, float(counts.sum()), tensors, facts)
 
 
 def _batches(counts: Float[Tensor, "n"], batch: int, generator: torch.Generator) -> Iterator[Int[Tensor, "b"]]:

@@ -110,11 +110,6 @@ class Whitener(Map):
         return centred * self.matrix if self.matrix.ndim == 1 else centred @ self.matrix
 
     @property
-    def keeps_nothing(self) -> bool:
-        """Whether it gives every row the same vector, or none."""
-        return self.matrix is not None and not self.matrix.any()
-
-    @property
     def dense(self) -> Float[Tensor, "d m"]:
         """The matrix written out, whatever form it is kept in."""
         if self.matrix is None:
