@@ -16,7 +16,7 @@ chosen, opened = open_page(
 data_of(model=opened.space.origin.model)  # the options name their settings, and what judges them is asked below
 with st.container(key="controls"):
     question = advising.ask(chosen, opened)
-advice = question and follow(question.job, advising.draw, key="advice", note=advising.tried_on, room=420)
+advice = question and follow(question.job, advising.draw, key="advice", caption=advising.tried_on, room=420)
 
 close_page(
     chosen,

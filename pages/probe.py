@@ -45,7 +45,7 @@ shown = follow(
     probing.accuracies,
     key="probe-here",
     of=of,
-    note=lambda scores: f"{plain(data.title)}, {layers}.",
+    caption=lambda scores: f"{plain(data.title)}, {layers}.",
     room=150,
 )
 st.subheader("Which layer reads it best?")
@@ -54,7 +54,7 @@ follow(
     lambda scores: probing.by_layer(scores, texts.space.n_layers),
     key="probe-layers",
     of=of,
-    note=lambda scores: (
+    caption=lambda scores: (
         "Every layer alone; whiskers are 95 % Wilson intervals, the dotted line the most frequent class."
     ),
     room=heights.CURVES,

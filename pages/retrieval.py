@@ -47,7 +47,7 @@ results = follow(
     lambda found: rankings.standings(found, comparison),
     key="ranked-here",
     of=of,
-    note=lambda found: f"{data.source}, {sizes}, {layers}.",
+    caption=lambda found: f"{data.source}, {sizes}, {layers}.",
     room=190,
 )
 left, right = st.columns(2)
@@ -59,7 +59,7 @@ with left:
         lambda found: rankings.by_layer(found, comparison, space.space.n_layers),
         key="ranked-layers",
         of=of,
-        note=lambda found: "Every layer alone; whiskers are 95 % intervals from resampled queries.",
+        caption=lambda found: "Every layer alone; whiskers are 95 % intervals from resampled queries.",
         room=heights.room(heights.CURVES),
     )
 with right:
@@ -70,7 +70,7 @@ with right:
         lambda found: rankings.by_k(found, comparison, compared.k, raw),
         key="ranked-k",
         of=f"{of} {curved}",
-        note=lambda found: (
+        caption=lambda found: (
             f"{instead(compared)}Best k {found.best_k(comparison.metric)}; the smallest within 0.005 of it is "
             f"{found.knee(comparison.metric)}."
         ),

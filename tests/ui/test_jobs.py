@@ -151,7 +151,7 @@ def growing_page(work, settings):
         lambda value: st.metric("Drawn", str(value)),
         key="map",
         of=settings[1],
-        note=lambda value: f"{value} found",
+        caption=lambda value: f"{value} found",
         room=200,
     )
     st.markdown(f"end of the page: {found}")

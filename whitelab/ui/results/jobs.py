@@ -188,14 +188,14 @@ def known(job: Job, key: str, of: str) -> Any | None:
 
 
 def follow(
-    job: Job, draw: Callable[[Any], None], *, key: str, note: Callable[[Any], str], room: int, of: str = ""
+    job: Job, draw: Callable[[Any], None], *, key: str, caption: Callable[[Any], str], room: int, of: str = ""
 ) -> Any | None:
     """The result of a job, None while there is none, with a picture of what is `known` either way.
 
     The picture of another job stays until there is a new one only where both are `of` the same, which names the data
     and the model as well, and only while the job is waited for.
 
-    Over the picture stands a line, higher only where its words need it: `note(result)`, or how far the job is with
+    Over the picture stands a line, higher only where its words need it: `caption(result)`, or how far the job is with
     Cancel, or why it ended. While the job is open, line and picture draw themselves again at a `pace`. `room` pixels
     are kept free where there is nothing to draw yet. Where a click inside `draw` concerns the rest of the page, its
     callback calls `redraw`.
@@ -206,13 +206,13 @@ def follow(
         st.session_state[f"{key}-last"] = of, job.result
     if there or job.finished or has_left(job, key):
         with st.container():  # as a fragment has one, so that both put their parts in the same places
-            picture(job, draw, key, of, note, room)
+            picture(job, draw, key, of, caption, room)
     else:
-        st.fragment(growing, run_every=pace(STREAM_SECONDS))(job, draw, key, of, note, room, who)
+        st.fragment(growing, run_every=pace(STREAM_SECONDS))(job, draw, key, of, caption, room, who)
     return job.result if there else None
 
 
-def growing(job: Job, draw, key: str, of: str, note, room: int, who: str) -> None:
+def growing(job: Job, draw, key: str, of: str, caption, room: int, who: str) -> None:
     """The picture of an open job, a fragment that draws itself again and again.
 
     It reruns the app at the job's end, and after a click that concerns the page.
@@ -220,10 +220,10 @@ def growing(job: Job, draw, key: str, of: str, note, room: int, who: str) -> Non
     if job.finished or has_left(job, key) or st.session_state.pop(REDRAW, False):
         st.rerun()
     job.watch(who)
-    picture(job, draw, key, of, note, room, who)
+    picture(job, draw, key, of, caption, room, who)
 
 
-def picture(job: Job, draw, key: str, of: str, note, room: int, who: str = "") -> None:
+def picture(job: Job, draw, key: str, of: str, caption, room: int, who: str = "") -> None:
     """The line over the picture, and the picture: of a job that gives no result, only what it found itself."""
     given_up = job.state != "done" and (job.finished or has_left(job, key))
     if given_up:
@@ -232,7 +232,7 @@ def picture(job: Job, draw, key: str, of: str, note, room: int, who: str = "") -
     else:
         with st.container(height=STRIP, border=False, key=f"line-{key}"):
             if job.state == "done":
-                st.caption(note(job.result))
+                st.caption(caption(job.result))
             else:
                 moving(job, key, who)
     found = job.partial if given_up else known(job, key, of)

@@ -43,7 +43,7 @@ def draw(space: LayerEmbeddings | RetrievalSpace, setting: Setting, metric: str 
         stored,
         lambda found: _picture(found, stored.key),
         key="bits-part",
-        note=lambda found: f"{len(found.points)} codes; a click on a mark shows its setting.",
+        caption=lambda found: f"{len(found.points)} codes; a click on a mark shows its setting.",
         room=heights.room(heights.TALL) + 130,
     )
     st.markdown("**Rotations stop being free once bits are cut** (all dimensions, whatever k)")
@@ -53,7 +53,9 @@ def draw(space: LayerEmbeddings | RetrievalSpace, setting: Setting, metric: str 
         ),
         _table,
         key="bits-turned",
-        note=lambda found: "PCA, ZCA and Cholesky whitening differ by a rotation, which changes no cosine of floats.",
+        caption=lambda found: (
+            "PCA, ZCA and Cholesky whitening differ by a rotation, which changes no cosine of floats."
+        ),
         room=heights.table(len(TURNED_CODES)),
     )
 

@@ -152,7 +152,7 @@ def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> None:
     resampled: dict[str, Resampled] = st.session_state.setdefault("resampled", {})
     job = study_job(filled, grid, title="Comparing", unit="cells", place="grid")
     picture = lambda cells: table(cells, view, grid.preset, resampled.get(_stand(grid, cells)), given)  # noqa: E731
-    cells = follow(job, picture, key="grid", note=_counted, room=200)
+    cells = follow(job, picture, key="grid", caption=_counted, room=200)
     if cells is None:
         return
     if views(known(grid)) != offered:  # they came while this was drawn
@@ -359,7 +359,7 @@ def intervals(grid: Grid, cells: Sequence[Cell]) -> Resampled | None:
         job,
         lambda found: None,
         key="resampled",
-        note=lambda found: f"{spaced(RESAMPLES)} resamples of {quantity(len(found.tasks), 'task')}.",
+        caption=lambda found: f"{spaced(RESAMPLES)} resamples of {quantity(len(found.tasks), 'task')}.",
         room=1,
     )
 

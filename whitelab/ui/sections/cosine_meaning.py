@@ -37,7 +37,7 @@ def draw(space: LayerEmbeddings, setting: Setting) -> str:
         job,
         lambda found: _picture(found, cosine),
         key="meaning",
-        note=lambda found: _pairs(found[-1]),
+        caption=lambda found: _pairs(found[-1]),
         room=heights.room(heights.CURVES) + 260,
     )
     return "" if job.error else code(setting, cosine, cut, rate)

@@ -36,7 +36,7 @@ def draw(space: LayerEmbeddings, setting: Setting) -> Sequence[KCurve] | None:
         study_job(layer_curves, space, every, title=title, unit="layers", place="k-surface"),
         lambda curves: _picture(space, setting, curves),
         key="k-surface-part",
-        note=lambda curves: (
+        caption=lambda curves: (
             f"{name}, {len(curves)} layers at {space.dim} values of k each: {spaced(len(curves) * space.dim)} settings."
         ),
         room=heights.room(heights.surface(space.n_layers)) + heights.table(space.n_layers),

@@ -35,7 +35,7 @@ def draw(space: LayerEmbeddings, setting: Setting) -> None:
         study_job(fit_sizes, space, settings, title="Fitting on fewer sentences", unit="sizes", place="fit-size"),
         lambda points: _picture(points, space.dim, raw),
         key="fit-size-part",
-        note=lambda points: f"Random samples of {points[0].sentences} to {spaced(points[-1].sentences)} sentences.",
+        caption=lambda points: f"Random samples of {points[0].sentences} to {spaced(points[-1].sentences)} sentences.",
         room=heights.room(heights.TALL),
     )
     st.caption(

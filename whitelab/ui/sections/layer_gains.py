@@ -35,7 +35,7 @@ def draw(space: LayerEmbeddings, setting: Setting, chosen: Sequence[int]) -> Non
         study_job(layer_gains, space, alone, title="Scoring every layer", unit="layers", place="layer-gains"),
         lambda gains: _picture(space, setting, now, gains, chosen),
         key="layer-gains-part",
-        note=lambda gains: (
+        caption=lambda gains: (
             "Each layer alone, before and after, with 95 % intervals. A click on a layer shows it on every page."
         ),
         room=heights.room(heights.TALL),

@@ -55,7 +55,9 @@ def draw(space: LayerEmbeddings, setting: Setting) -> list[LayerPairs | None]:
                 lambda result, one=one, place=place: picture(result, one, place),
                 key=place,
                 of=_of(space, one),
-                note=lambda _, one=one: f"Every pair of layers, {f'the top {one.k}' if one.k else 'all'} dimensions.",
+                caption=lambda _, one=one: (
+                    f"Every pair of layers, {f'the top {one.k}' if one.k else 'all'} dimensions."
+                ),
                 room=heights.room(heights.PAIRS),
             )
             shown.append(_at(result, one.k))

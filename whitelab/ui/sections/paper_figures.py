@@ -125,7 +125,7 @@ def pair_heatmaps(grid: PaperGrid) -> str:
         job,
         draw,
         key="paper-pairs-part",
-        note=lambda maps: _done(grid, maps),
+        caption=lambda maps: _done(grid, maps),
         room=heights.room(heights.PAIRS),
     )
     st.caption(
@@ -181,7 +181,7 @@ def size_curve(grid: PaperGrid) -> str:
         job,
         draw,
         key="paper-sizes-part",
-        note=lambda found: (
+        caption=lambda found: (
             f"{spaced(found.scored)} subsets; the best is {layer_names(found.best.layers)} with "
             f"{found.best.spearman:.2f}, {grid.over}."
             if found.best
@@ -244,7 +244,7 @@ def k_curves(grid: PaperGrid) -> str:
         job,
         draw,
         key="paper-ks-part",
-        note=lambda curves: _done(grid, curves),
+        caption=lambda curves: _done(grid, curves),
         room=heights.room(heights.PLANE),
     )
     st.caption(
@@ -295,7 +295,7 @@ def losses(grid: Grid) -> str:
         job,
         _draw_losses,
         key="paper-losses-part",
-        note=lambda found: f"{quantity(len(found.spots), 'setting')} on {task}.",
+        caption=lambda found: f"{quantity(len(found.spots), 'setting')} on {task}.",
         room=heights.room(heights.PLANE),
     )
     st.caption(

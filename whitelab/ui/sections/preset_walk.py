@@ -92,7 +92,7 @@ def side_by_side(grid: Grid, model: str) -> str:
         return ""
     title = f"Walking from {PRESETS[a].label} to {PRESETS[b].label}"
     job = study_job(_walked, own, a, b, setting, title=title, unit="scores", place="walk")
-    follow(job, _draw, key="walk-part", note=_note, room=heights.PROJECTION)
+    follow(job, _draw, key="walk-part", caption=_caption, room=heights.PROJECTION)
     return _code(own, a, b, setting)
 
 
@@ -143,7 +143,7 @@ def _walked(grid: Grid, a: str, b: str, setting: Setting | None, progress: Progr
     yield from accumulate((one,) for one in found)
 
 
-def _note(found: tuple[Walk, ...]) -> str:
+def _caption(found: tuple[Walk, ...]) -> str:
     last = found[-1]
     if last.difference is None:
         return "A score on the way is not defined; the table says which."

@@ -245,7 +245,7 @@ def more(texts: Texts, pooling: str, plan: ProbePlan, of: str) -> None:
                 table,
                 key="probe-more",
                 of=of,
-                note=lambda scores: f"{len(scores)} settings. {scores[0].protocol}",
+                caption=lambda scores: f"{len(scores)} settings. {scores[0].protocol}",
                 room=180,
             )
 

@@ -36,7 +36,7 @@ def draw(space: RetrievalSpace, setting: Setting) -> str:
         study_each(calibrate_search, space, settings, None, rate, title="Counting cosines", place="searched-meaning"),
         lambda found: _picture(found, cosine),
         key="searched-meaning",
-        note=lambda found: f"All {spaced(found[-1].random.pairs)} pairs of a query and a document.",
+        caption=lambda found: f"All {spaced(found[-1].random.pairs)} pairs of a query and a document.",
         room=heights.room(heights.CURVES) + 220,
     )
     return (

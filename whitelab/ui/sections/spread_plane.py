@@ -29,7 +29,7 @@ def draw(space: LayerEmbeddings, compared: Setting, paths: tuple[Setting, ...], 
         partial(_picture, space, compared, positives),
         key="profiles",
         of=named((space, tuple(one.with_(layers=(0,), k=None) for one in (compared, *paths)), positives)),
-        note=lambda _: f"Every layer alone, under {quantity(len(paths), 'variant')}.",
+        caption=lambda _: f"Every layer alone, under {quantity(len(paths), 'variant')}.",
         room=heights.room(heights.plane(len(paths))),
     )
 

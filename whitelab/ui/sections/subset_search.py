@@ -110,7 +110,7 @@ def _search(spaces: dict, setting: Setting, raw: Setting, layers: tuple[int, ...
         lambda result: _pictures([one for one in (beside, result) if one], layers),
         key="subsets",
         of=of,
-        note=_summary,
+        caption=_summary,
         room=ROOM,
     )
 
