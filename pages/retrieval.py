@@ -37,7 +37,7 @@ if space is None:
 
 compared = comparison.of(chosen.compared)
 here = (compared.raw, compared)
-data_of(space.space.origin, compared)
+data_of(space.space, compared)
 curved = over_k(compared).with_(k=None)
 layers = layers_in_words(compared.layers)
 sizes = f"{quantity(len(data.documents), 'document')}, {quantity(len(data.queries), 'query', 'queries')}"

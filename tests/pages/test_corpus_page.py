@@ -1,5 +1,7 @@
 """The corpus page: what a folder holds, whether a map of it has settled, and that map under the live score."""
 
+import csv
+import io
 import shlex
 import shutil
 from inspect import signature
@@ -22,7 +24,7 @@ from whitelab.encoding.sentence_modules import write_modules
 from whitelab.store.held_folder import is_held
 from whitelab.ui.sections import corpus_begin
 
-from .visiting import alts, choose, code, failed, keys, live, metrics, press, protocol, said, scored, start, until
+from .visiting import alts, choose, code, data, failed, keys, live, metrics, press, protocol, said, scored, start, until
 
 pytestmark = pytest.mark.model
 
@@ -227,6 +229,12 @@ def test_the_score_under_a_map_of_a_corpus_is_the_packages(small, folder):
     wanted = whitelab.score(carrying, whitelab.Setting.parse(f"L1:pca@8 fit={fit}"))
     assert live(at) == f"{wanted.spearman:.2f}" != scored(space)
     assert f"fitted on the 40 sentences of {fit}" in protocol(at)
+    name = f"corpus:{folder.name}-{Manifest.read(folder).digest[:6]}"  # as another folder of this name is not called
+    assert name in [row for table in at.dataframe for row in table.value.get("Fitted on", ())]
+    assert {row["page_setting"] for row in csv.DictReader(io.StringIO(data(at)["variants"]))} == {
+        f"mean/L1:pca@8 fit={name}"
+    }
+    assert not any(str(folder.parent) in text for text in data(at).values())
     assert "whitelab.corpus_rows(" in code(at)
     assert said(choose(at, format="scikit-learn"), "scikit-learn fits to rows")
     assert not any("make_pipeline" in one.value for one in at.code)

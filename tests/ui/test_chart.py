@@ -1,11 +1,14 @@
 """Tables beside charts and cards: their numbers are printed as those of the cards are."""
 
 import re
+from dataclasses import replace
 from decimal import ROUND_HALF_DOWN, ROUND_HALF_UP, Decimal
 
 from streamlit import dataframe_util
 from streamlit.testing.v1 import AppTest
 
+from tests.conftest import make_space
+from whitelab.encoding.embeddings import Origin
 from whitelab.scoring.setting import Setting
 from whitelab.ui.widgets.chart import SHOWN
 from whitelab.ui.widgets.metric import change, number
@@ -67,13 +70,12 @@ def test_a_table_that_only_rounds_is_not_styled_which_takes_time():
     assert not table.proto.arrow_data.HasField("styler")
 
 
-def page_of_data(setting, rows):
-    from whitelab.encoding.embeddings import Origin
+def page_of_data(space, setting, rows):
     from whitelab.ui.widgets.chart import begin_figures, csv_button, data_of, keep_rows, shown
 
     begin_figures()
     csv_button(lambda: rows, "before")
-    data_of(Origin("some/model", "/home/me/sts", "sts13", "test"), setting)
+    data_of(space, setting)
     csv_button(lambda: rows, "pairs")
     data_of(setting=setting, model="some/model")
     keep_rows(lambda: rows, "others")
@@ -82,7 +84,8 @@ def page_of_data(setting, rows):
 
 def test_every_row_of_data_says_what_it_is_of_where_it_does_not_say_so_itself():
     setting = Setting.parse("L1+L4:zca@64 aggregate=mean").with_(fit="/home/me/nli.txt")
-    at = AppTest.from_function(page_of_data, args=(setting, [{"k": 1}, {"k": 2, "task": "sts12"}])).run()
+    space = replace(make_space(), origin=Origin("some/model", "/home/me/sts", "sts13", "test"))
+    at = AppTest.from_function(page_of_data, args=(space, setting, [{"k": 1}, {"k": 2, "task": "sts12"}])).run()
     found = at.session_state[SHOWN]["found"]
     assert found["before"] == [{"k": 1}, {"k": 2, "task": "sts12"}]
     made = {"model": "some/model", "page_setting": "mean/L1+L4:zca@64 aggregate=mean fit=nli.txt"}

@@ -39,7 +39,9 @@ def test_the_zip_has_the_score_its_protocol_the_figures_and_their_data(tmp_path,
         return dict.fromkeys(given, b"<svg/>")
 
     monkeypatch.setattr("whitelab.ui.frame.page_zip.svgs", svgs)
-    with ZipFile(io.BytesIO(page_zip("layers", score, figures, "print(1)\n", "Keep them raw."))) as packed:
+    with ZipFile(
+        io.BytesIO(page_zip("layers", score, "corpus.txt", figures, "print(1)\n", "Keep them raw."))
+    ) as packed:
         texts = {name: packed.read(name).decode() for name in packed.namelist()}
     record = json.loads(texts["score.json"])
     assert record["spearman"] == score.spearman
@@ -75,7 +77,7 @@ def test_a_figure_that_leaves_its_page_says_what_it_shows_and_of_what(monkeypatc
         "bare": Shown(go.Figure(layout={"height": 300}), None),
     }
     score = SimpleNamespace(setting=whitelab.Setting(), as_dict=lambda: {"protocol": {}})
-    page_zip("dimensions", score, shown, "")
+    page_zip("dimensions", score, "task", shown, "")
     title = alone["curve"].layout.title.text
     assert title == "Spearman by kept dimensions<br>model mine &lt;b&gt; · task demo · page setting mean/L1:pca"
     assert alone["curve"].layout.height > 300  # the figure keeps its own room

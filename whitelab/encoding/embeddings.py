@@ -30,6 +30,7 @@ from whitelab.store.embedding_store import Store
 _MOMENTS_BYTES, _MOMENTS_KEPT = 2**28, 8
 # Tables of all sentences turned to eigenvectors: four, and more as long as all take less: those of every layer.
 _KEPT_LATELY, _LATELY_BYTES = 4, 2**28
+_MARK = 6  # digits of a digest: among a hundred folders two share them once in three thousand times
 
 OWN_SENTENCES = ("task", "cross")  # fit scopes that need no other sentences than the task's
 EVERY = "vectors"  # of vectors that were made elsewhere: each once, whether it is in a pair or not
@@ -277,6 +278,11 @@ class MeasuredRows:
     def different(self, layers: Sequence[int]) -> int:
         """As of rows, as far as their number says: all occurrences."""
         return round(self.count)
+
+    @property
+    def mark(self) -> str:
+        """The beginning of `digest`, for names that people read."""
+        return self.digest[:_MARK]
 
     @property
     def apart(self) -> bool:

@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import torch
@@ -41,10 +41,16 @@ def scope_text(fit: str, data: str, task: str | None, keep_going: bool = False) 
     return counts
 
 
-def scope_name(fit: str) -> str:
-    """A scope as it may leave the machine: of other text the name of its file or folder, with no path before it."""
+def scope_name(fit: str, texts: Mapping[str, LayerRows | MeasuredRows] | None = None) -> str:
+    """A scope as it may leave the machine: of other text the name of its file or folder, with no path before it.
+
+    Of a corpus among the `texts` that a space carries the beginning of its digest stands behind the name, because
+    folders of embedded text are often called alike.
+    """
     before = CORPUS if fit.startswith(CORPUS) else ""
-    return before + Path(fit.removeprefix(CORPUS)).absolute().name
+    text = (texts or {}).get(fit)
+    mark = f"-{text.mark}" if isinstance(text, MeasuredRows) and text.mark else ""
+    return before + Path(fit.removeprefix(CORPUS)).absolute().name + mark
 
 
 def fit_rows(

@@ -7,6 +7,7 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from whitelab.base.wording import cut_note, plain, quantity
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError
+from whitelab.scoring.fit_text import scope_name
 from whitelab.scoring.score import Score, reversed_note
 from whitelab.statistics.significance import few_note
 from whitelab.ui import live
@@ -72,7 +73,7 @@ def open_page(
         st.stop()
     opened = open_chosen(chosen)
     if of_pairs:
-        data_of(opened.space.origin, chosen.compared)
+        data_of(opened.space, chosen.compared)
     if intervals and (few := few_note(opened.space.n_pairs, "pairs")):
         note(few)
     if of_pairs and (found := number_of(opened.space, chosen.setting)).starved:
@@ -227,10 +228,11 @@ def close_page(
     score = scored(opened.space, chosen.setting)
     # The file is made when no page runs, so it cannot ask for them.
     name, results, code = address.page(), shown(), recipe(chosen, body)
+    fit = scope_name(score.setting.fit, opened.space.texts)
     if results:
         st.download_button(
             "This page's results (.zip)",
-            lambda: page_zip(name, score, results, code, answer),
+            lambda: page_zip(name, score, fit, results, code, answer),
             file_name=f"whitelab-{name}.zip",
             mime="application/zip",
             key="page-zip",

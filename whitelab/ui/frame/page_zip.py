@@ -3,7 +3,6 @@
 import io
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import plotly.graph_objects as go
@@ -11,7 +10,6 @@ from plotly.offline import get_plotlyjs
 
 from whitelab.figures.style import wrapped
 from whitelab.scoring.score import Score
-from whitelab.scoring.setting import FIT_SCOPES
 from whitelab.ui.frame.svg import svgs
 from whitelab.ui.widgets.chart import Shown, as_csv
 
@@ -24,19 +22,23 @@ figures/*.html each figure, to open in a browser without a connection; the camer
                it stands what it shows, and of which model, data and setting
 figures/*.svg  the same as a picture, where the machine that made this has kaleido and a Chrome or Chromium
 data/*.csv     the numbers in a figure or a table; page_setting is the setting they are of, where a row does not say
-               otherwise (layer, whitening, k); where raw vectors are chosen, the PCA whitening beside them
+               otherwise (layer, whitening, k), of a corpus with its folder's name and the first digits of the
+               digest in its manifest.json; where raw vectors are chosen, the PCA whitening beside them
                headlines.csv has the page's headline numbers as it prints them
 code.py        makes the page's numbers where whitelab is installed
 answer.txt     what the page answers in words, where it does
 """
 
 
-def page_zip(page: str, score: Score, shown: Mapping[str, Shown], code: str, answer: str = "") -> bytes:
-    """The .zip of the page of this name, made when it is asked for. Paths of this machine are left out of the score."""
+def page_zip(page: str, score: Score, fit: str, shown: Mapping[str, Shown], code: str, answer: str = "") -> bytes:
+    """The .zip of the page of this name, made when it is asked for.
+
+    The score says of its scope `fit` (`scope_name`), so that no path of this machine is in it.
+    """
     data = io.BytesIO()
     with ZipFile(data, "w", ZIP_DEFLATED) as packed:
         packed.writestr("README.txt", README.format(page=page))
-        packed.writestr("score.json", json.dumps(_record(score), indent=2, ensure_ascii=False))
+        packed.writestr("score.json", json.dumps(_record(score, fit), indent=2, ensure_ascii=False))
         packed.writestr("code.py", code)
         if answer:
             packed.writestr("answer.txt", answer)
@@ -54,11 +56,9 @@ def page_zip(page: str, score: Score, shown: Mapping[str, Shown], code: str, ans
     return data.getvalue()
 
 
-def _record(score: Score) -> dict:
-    fit = score.setting.fit
-    plain = score.setting if fit in FIT_SCOPES else score.setting.with_(fit=Path(fit).name)
+def _record(score: Score, fit: str) -> dict:
     record = score.as_dict()
-    return record | {"setting": str(plain), "protocol": record["protocol"] | {"fit": plain.fit}}
+    return record | {"setting": str(score.setting.with_(fit=fit)), "protocol": record["protocol"] | {"fit": fit}}
 
 
 def _alone(one: Shown) -> go.Figure:

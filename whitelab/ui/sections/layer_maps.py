@@ -40,7 +40,7 @@ def draw(space: LayerEmbeddings, setting: Setting) -> list[LayerPairs | None]:
 
     def picture(result, one: Setting, place: str) -> None:
         pairs = _at(result, one.k)
-        with data_under(one):
+        with data_under(space, one):
             if raw is not None and place == "whitened-pairs":
                 _gain(space, raw, pairs, one, place)
             else:

@@ -70,7 +70,7 @@ class Parcel:
         task = _named(origin.task) + ("" if origin.split == "all" else f"-{_named(origin.split)}")
         on, text = _named(Path(setting.fit).stem), self.space.texts.get(setting.fit)
         if isinstance(text, MeasuredRows):  # folders of embedded text are often called alike
-            on = f"{_named(Path(setting.fit.removeprefix(CORPUS)).name)}-{text.digest[:6]}"
+            on = f"{_named(Path(setting.fit.removeprefix(CORPUS)).name)}-{text.mark}"
         return f"{made}-{task}" + ("" if setting.fit == "task" else f"-on-{on}")
 
     def stem_of(self, kind: str) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import streamlit as st
 
@@ -11,6 +10,7 @@ from whitelab.base.lazy import cached_property
 from whitelab.base.records import without_nan
 from whitelab.base.wording import best_as_printed, quantity, ratio, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.scoring.fit_text import scope_name
 from whitelab.scoring.paired import LEVEL, RESAMPLES, VERDICTS, Standing
 from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, Setting
 from whitelab.ui.frame.variants import LABELS
@@ -65,7 +65,6 @@ def record(standing: Standing) -> dict:
     row = {
         "whitening": score.setting.whitening,
         "k": score.setting.k,
-        "fit": score.setting.fit,
         "spearman": score.spearman,
         "low": standing.low,
         "high": standing.high,
@@ -87,6 +86,8 @@ def draw(standings: Standings) -> None:
     """Dots, what must agree, and the table."""
     found = [standings.standing(setting) for setting in standings.settings]
     rows = [record(one) | {"baseline": standings.baseline.whitening} for one in found]
+    for row, setting in zip(rows, standings.settings, strict=True):
+        row["fit"] = scope_name(setting.fit, standings.space.texts)
     known = [None if one.score.starved else one.score.spearman for one in found]
     for row, best in zip(rows, best_as_printed(known), strict=True):
         row["best"] = best
@@ -137,8 +138,8 @@ def fit_scopes(standings: Standings) -> None:
     else:
         st.markdown(f"Cross-fitting is not possible here: {standings.no_cross}.")
     found = [standings.standing(setting, standings.compared.raw) for setting in standings.scopes]
-    fits = (setting.fit for setting in standings.scopes)
-    table(found, "Fitted on", [FIT_SCOPES.get(fit, Path(fit).name) for fit in fits])
+    texts, fits = standings.space.texts, (setting.fit for setting in standings.scopes)
+    table(found, "Fitted on", [FIT_SCOPES.get(fit, scope_name(fit, texts)) for fit in fits])
     st.caption(
         f"{LABELS.at(standings.compared)} against raw under each scope. A cross-fitted map sees only half of the "
         "sentences: what it scores less may come of that, as well as of not having seen those it is scored on. Fit on "

@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from whitelab.base.wording import best_as_printed
-from whitelab.encoding.embeddings import Origin
+from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_text import scope_name
 from whitelab.scoring.setting import Setting
 
@@ -41,31 +41,31 @@ def begin_figures() -> None:
     data_of()
 
 
-def data_of(origin: Origin | None = None, setting: Setting | None = None, **more: str) -> None:
+def data_of(space: LayerEmbeddings | None = None, setting: Setting | None = None, **more: str) -> None:
     """Say what the page's data is of from here on: every row then names model, task, split and `page_setting`, as far
     as they are given.
 
     A row's own columns stay, so where one has a layer, a variant or k of its own, that holds. Of a scope that is a path
-    the name alone is said.
+    its `scope_name` is said.
     """
-    made = {name: getattr(origin, name) for name in ("model", "task", "split")} if origin else {}
-    made |= _page_setting(setting) if setting else {}
+    made = {name: getattr(space.origin, name) for name in ("model", "task", "split")} if space else {}
+    made |= _page_setting(setting, space) if setting else {}
     st.session_state[MADE] = {name: value for name, value in (made | more).items() if value}
 
 
 @contextmanager
-def data_under(setting: Setting) -> Iterator[None]:
-    """Say of what is drawn inside that it is of this setting in place of the page's."""
+def data_under(space: LayerEmbeddings, setting: Setting) -> Iterator[None]:
+    """Say of what is drawn inside that it is of this setting of the page's space in place of the page's."""
     before = st.session_state.get(MADE, {})
-    st.session_state[MADE] = before | _page_setting(setting)
+    st.session_state[MADE] = before | _page_setting(setting, space)
     try:
         yield
     finally:
         st.session_state[MADE] = before
 
 
-def _page_setting(setting: Setting) -> dict[str, str]:
-    return {"page_setting": str(setting.with_(fit=scope_name(setting.fit)))}
+def _page_setting(setting: Setting, space: LayerEmbeddings | None) -> dict[str, str]:
+    return {"page_setting": str(setting.with_(fit=scope_name(setting.fit, space and space.texts)))}
 
 
 def _kept(figure: go.Figure | None, key: str, rows: Callable[[], Sequence[dict]] | None) -> Shown:
