@@ -438,6 +438,10 @@ def test_shuffled_group_with_the_identity_is_group_and_seeds_differ():
     assert not same_map(first, other, x)
     with pytest.raises(ValueError, match="permutation must hold every number from 0 to d-1=6 once"):
         fit_shuffled_group(moments, groups=3, permutation=torch.zeros(7, dtype=torch.long))
+    order = np.arange(7)[::-1].copy()
+    given = fit_shuffled_group(moments, groups=3, permutation=order)
+    assert order.tolist() == [6, 5, 4, 3, 2, 1, 0]  # an array is read, not sorted
+    assert torch.equal(given.matrix, fit_shuffled_group(moments, groups=3, permutation=torch.tensor(order)).matrix)
 
 
 def test_iternorm_approaches_zca_step_by_step_and_starts_near_centring():

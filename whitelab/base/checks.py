@@ -117,6 +117,14 @@ def check_integers(x, name: str, shape: str) -> Tensor:
     return x
 
 
+def check_permutation(x, name: str, size: int) -> Tensor:
+    """`check_integers` of an order of `size` things. Raises ValueError where one is missing or comes twice."""
+    x = check_integers(x, name, "d")
+    if sorted(x.tolist()) != [*range(size)]:
+        raise ValueError(f"{name} must hold every number from 0 to d-1={size - 1} once")
+    return x.long()
+
+
 def check_matrix(x, name: str = "x") -> Tensor:
     """`check_batch` of rows as data: cut off from the network that may have made them, so that no gradient passes."""
     return check_batch(x, name).detach()

@@ -1,10 +1,11 @@
 """Variants that work on blocks of coordinates: one coordinate each, or groups of them."""
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whitelab.base.checks import check_int
+from whitelab.base.checks import check_int, check_permutation
 from whitelab.statistics import linalg
 from whitelab.statistics.moments import Moments
 from whitelab.whitening.maps import Whitener, of_moments
@@ -37,7 +38,7 @@ def fit_group(moments: Moments, *, groups: int = 8) -> Whitener:
 
 @of_moments
 def fit_shuffled_group(
-    moments: Moments, *, groups: int = 8, seed: int = 0, permutation: Int[Tensor, "d"] | None = None
+    moments: Moments, *, groups: int = 8, seed: int = 0, permutation: Int[Tensor | np.ndarray, "d"] | None = None
 ) -> Whitener:
     """Group whitening of shuffled coordinates, put back in their order: WhitenedCSE, Eq. 5 and 6.
 
@@ -47,8 +48,7 @@ def fit_shuffled_group(
     seed = check_int(seed, "seed", 0)
     if permutation is None:
         permutation = torch.randperm(moments.dim, generator=torch.Generator().manual_seed(seed))
-    elif permutation.sort().values.tolist() != list(range(moments.dim)):
-        raise ValueError(f"permutation must hold every number from 0 to d-1={moments.dim - 1} once")
+    permutation = check_permutation(permutation, "permutation", moments.dim)
     matrix, rank = _blocks(moments.covariance, permutation.to(moments.mean.device), groups)
     return Whitener("shuffled_group", moments.mean, matrix, rank, None, moments.count)
 

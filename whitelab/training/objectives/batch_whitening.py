@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from whitelab.base.checks import check_batch, check_choice, check_int
+from whitelab.base.checks import check_batch, check_choice, check_int, check_permutation
 from whitelab.statistics import linalg
 
 METHODS = ("pca", "zca", "cholesky", "group", "shuffled_group", "standardize")
@@ -262,9 +262,7 @@ def _order(method: str, dim: int, generator: torch.Generator | None, permutation
         return torch.arange(dim)
     if permutation is None:
         return torch.randperm(dim, generator=generator)
-    if permutation.sort().values.tolist() != list(range(dim)):
-        raise ValueError(f"permutation must hold every number from 0 to d-1={dim - 1} once")
-    return permutation
+    return check_permutation(permutation, "permutation", dim)
 
 
 def _parts(order: Int[Tensor, "d"], groups: int) -> list[Tensor]:
