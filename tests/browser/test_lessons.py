@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 from drawings import contrast
-from driving import ARTEFACTS, IDLE, SIDEBAR, STILL, faint, pick, unnamed, widest
+from driving import ARTEFACTS, IDLE, SIDEBAR, STILL, K, faint, pick, unnamed, widest
 from questions import QUESTIONS
 
 from whitelab.lessons import LESSONS, Choice, Cloud, Curve, Number, answered, asked
@@ -298,6 +298,14 @@ def test_leaving_by_the_links_at_the_top_keeps_a_knob_that_was_moved_by_hand(app
     shown.complete()
     assert shown.query() == {"layers": ["0", "3"]}
     assert page.locator(".st-key-lesson").count() == 0
+
+
+def test_a_fixed_setting_holds_k_still_and_shows_it(app, visit):
+    for fixed in ("yes", "no"):
+        page = visit(app).open(f"?lesson=4&step=3&guess3=0&fixed={fixed}")
+        assert page.locator(K).is_disabled() is (fixed == "yes")
+        assert page.locator(f"{SIDEBAR} .wl-curve.wl-empty").count() == 0
+        assert page.locator(".wl-at").text_content() == f"k = {page.locator(K).input_value()}"
 
 
 def test_each_move_between_lessons_is_one_step_back_whatever_knobs_were_moved(app, visit):

@@ -12,7 +12,7 @@ from whitelab.lessons.lesson import written
 from whitelab.ui.sections import lesson_strip
 from whitelab.whitening import WHITENERS
 
-from .visiting import choose, failed, go_to, keys, live, press, said, scored, start, until, upload
+from .visiting import choose, failed, go_to, keys, knob, live, press, said, scored, start, until, upload
 
 pytestmark = [pytest.mark.model, pytest.mark.usefixtures("demo")]
 
@@ -163,6 +163,18 @@ def test_a_fixed_setting_comes_back_and_one_that_is_not_is_the_visitors():
         at.get_by_key("layers").set_value([2])
         at = until(at.run())
         assert at.session_state["layers"] == layers
+        assert bool(knob(at)["fixed"]) is (fixed == "yes")
+
+
+def test_under_a_fixed_setting_what_would_take_another_k_says_why_it_does_not():
+    guesses = {"guess1": "0", "guess2": "20,20,20,20,20", "guess3": "0.5", "guess4": "90"}
+    for fixed in ("yes", "no"):
+        at = until(visit("dimensions", {"lesson": "6", "step": "4", "fixed": fixed} | guesses))
+        before = at.session_state["k"]
+        next(button for button in at.button if button.label.startswith("Take the best k")).click()
+        at = until(at.run())
+        assert (at.session_state["k"] == before) is (fixed == "yes")
+        assert [one.value for one in at.toast] == [lesson_strip._FIXED] * (fixed == "yes")
 
 
 def test_a_projector_has_no_bar():

@@ -18,7 +18,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.ui.live import ahead
 from whitelab.ui.results.scores import curve_of
 from whitelab.ui.results.shelf import shelf
-from whitelab.ui.sidebar.workspace import K
+from whitelab.ui.sidebar.workspace import FIXED, K
 from whitelab.ui.widgets.component import component
 from whitelab.ui.widgets.metric import in_doubt
 from whitelab.whitening import variant
@@ -60,7 +60,8 @@ def draw(
     data = {
         "k": st.session_state[K],
         "dim": dim,
-        "fixed": "" if takes_k else f"{variant(setting.whitening).label} has no k.",
+        "takes_k": takes_k,
+        "fixed": st.session_state.get(FIXED, "") if takes_k else f"{variant(setting.whitening).label} has no k.",
         "score": now,
         "raw": None if setting.whitening == "none" else raw,  # which is not held against itself
         "of": _of(space, setting) if space is not None else "",

@@ -26,8 +26,8 @@ class View {
     }
   }
 
-  // What the server says: {k, dim, fixed, score, raw, of, words, help, doubt: [low, high, starving, chance, starved]};
-  // `raw` is null where raw itself is shown.
+  // What the server says: {k, dim, takes_k, fixed, score, raw, of, words, help, doubt: [low, high, starving, chance,
+  // starved]}; `raw` is null where raw itself is shown, `fixed` says why k cannot be moved.
   take(data) {
     this.data = data
     this.ahead = null
@@ -65,10 +65,10 @@ class View {
   }
 
   paint() {
-    const { words, of, fixed } = this.data
+    const { words, of, takes_k } = this.data
     const k = this.moved ?? this.data.k
     const known = window.whitelabCurve
-    const curve = !fixed && !this.ahead && known && known.of === of ? known.scores : null
+    const curve = takes_k && !this.ahead && known && known.of === of ? known.scores : null
     const { raw, score } = this.ahead ?? this.known(k, curve)
     const change = score === undefined || score === null || raw === null ? null : score - raw
     this.root.classList.toggle("wl-waits", score === undefined)
@@ -76,7 +76,7 @@ class View {
     const doubt = change === null ? "" : this.doubt(score, k)
     this.write(".wl-change", change === null ? "" : `${signed(change)} ${doubt || "against raw"}`)
     this.root.querySelector(".wl-change").dataset.sign = change === null || doubt ? 0 : Math.sign(Math.round(100 * change))
-    this.write(".wl-at", fixed ? "" : `k = ${k}`)
+    this.write(".wl-at", takes_k ? `k = ${k}` : "")
     for (const input of this.inputs)
       if (input.type === "range" || input !== document.activeElement || this.moved === null) input.value = k
     const picture = this.root.querySelector(".wl-curve")

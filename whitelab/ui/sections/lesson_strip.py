@@ -28,6 +28,7 @@ from whitelab.ui.widgets.chart import chart
 _AT = "lesson-at"  # session_state: the lesson and step whose setting the bar was put to
 _WORDS = ("lesson", "step", "answers", "fixed", "present")  # of the address, beside the predictions
 _AGAIN = "lesson-times-again"  # session_state: how often this visitor has asked to predict again
+_FIXED = "The link to this lesson fixes the setting: layers, variant, k and fit."
 # What stands for a curve of a lesson in the colours of all pages.
 _VARIANTS = {
     "softly whitened": "soft",
@@ -78,6 +79,7 @@ def link(lesson: int, step: int = 1, **wishes: str) -> dict[str, str]:
 def open_lesson(page: str) -> None:
     """Before the bar is drawn: go to the lesson's page, and put the knobs where a step begins."""
     here = place()
+    st.session_state[workspace.FIXED] = _FIXED if here is not None and here.fixed else ""
     if here is None:
         st.session_state.pop(_AT, None)
         return

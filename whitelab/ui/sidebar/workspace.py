@@ -32,6 +32,7 @@ WORKSPACE = "workspace"  # of other data: the choice of fitting on the sentences
 K, OF = "k", "k-of"  # session_state: how many directions are kept, and of how many
 LIVE = "live-score"  # session_state: the sidebar's place for the live score
 WHOLE = 10**6  # k of all dimensions: the bar cuts it to d
+FIXED = "fixed-setting"  # session_state: why the knobs of a setting go back to where they were; '' where they move
 LAYERS = "layers-next"  # session_state: the layers to choose; a knob that waits for its model forgets what it is told
 KEPT = "layers-kept"  # session_state: the layers of the run before, should none be left
 AHEAD = (
@@ -122,7 +123,7 @@ def say_what_is_missing() -> None:
 
 def put(setting: Setting, stays: Container[str] = ()) -> None:
     """Move the knobs of layers, variant and k to a setting, but for those whose names are among what `stays`."""
-    take(None if "layers" in stays else setting.layers, None if "k" in stays else setting.k or WHOLE)
+    _move(None if "layers" in stays else setting.layers, None if "k" in stays else setting.k or WHOLE)
     if "whitening" not in stays:
         spec = parse(setting.whitening)
         st.session_state["whitening"] = spec.name
@@ -136,7 +137,16 @@ def moved_by_put(knob: str) -> bool:
 
 
 def take(layers: Iterable[int] | None = None, k: int | None = None) -> None:
-    """Move the knobs of layers and k, each where one is given. For callbacks."""
+    """Move the knobs of layers and k, each where one is given; where they are fixed, say so. For callbacks."""
+    if not (layers or k):
+        return
+    if why := st.session_state.get(FIXED):
+        st.toast(why, icon=":material/lock:")
+    else:
+        _move(layers, k)
+
+
+def _move(layers: Iterable[int] | None, k: int | None) -> None:
     if layers:
         st.session_state[LAYERS] = layers
     if k:
