@@ -40,8 +40,7 @@ def prediction(ask, answer, right: bool):
             return answer.value
         return ask.low if abs(answer.value - ask.low) > abs(answer.value - ask.high) else ask.high
     if isinstance(ask, Choice):
-        accepted = (answer.value,) if answer.accepted is None else answer.accepted
-        good = [option for option in ask.options if (option in accepted) == right]
+        good = [option for option in ask.options if (option in answer.accepted) == right]
         return tuple(good[: ask.several] if right else [*good, *ask.options][: ask.several])
     return (
         answer.value

@@ -90,8 +90,7 @@ def test_every_answer_has_the_form_of_its_prediction_and_its_words_name_all_that
     if isinstance(ask, Number):
         assert ask.right(answer.value, answer)
     elif isinstance(ask, Choice):
-        accepted = (answer.value,) if answer.accepted is None else answer.accepted
-        assert set(accepted) <= set(ask.options)
+        assert set(answer.accepted) <= set(ask.options)
         assert ask.right(answer.value, answer)
     elif isinstance(ask, Curve):
         assert len(answer.value) == len(ask.names) == len(ask.start)
@@ -112,7 +111,7 @@ def test_every_step_answers_or_says_why_it_cannot_where_data_are_few_or_of_lower
             assert answer.words
             if isinstance(ask, Choice):  # what is shown as measured counts as right, and can be chosen
                 assert ask.right(answer.value, answer)
-                assert ask.several <= len(answer.accepted or (answer.value,))
+                assert ask.several <= len(answer.accepted)
 
 
 WHITENED_IN_FULL = [

@@ -7,7 +7,7 @@ import pytest
 from questions import QUESTIONS
 
 import whitelab
-from whitelab.lessons import LESSONS, answered
+from whitelab.lessons import LESSONS, answered, asked
 from whitelab.lessons.lesson import written
 from whitelab.ui.sections import lesson_strip
 from whitelab.whitening import WHITENERS
@@ -67,6 +67,21 @@ def test_a_teacher_makes_a_link_and_sees_answers_misconception_and_time(demo):
     at.get_by_key("answers-4").set_value(True)
     until(at.run(), lambda at: said(at, answer.words))
     assert said(at, written(answer.value))
+
+
+def test_the_sheet_has_all_that_a_teacher_needs_to_put_a_question_and_to_mark_its_answer(demo):
+    """What the learner's page has: options, what counts as right, and the answer as it is written there."""
+    at = until(start("lessons"), lambda at: at.get_by_key("answers-9") is not None)
+    for number in (3, 9):
+        at.get_by_key(f"answers-{number}").set_value(True)
+    at = until(at.run(), lambda at: said(at, answered(9, 3, demo).words))
+    for number, step in ((3, 2), (9, 1), (9, 2), (9, 3)):
+        (_, ask), answer = asked(number, step, demo), answered(number, step, demo)
+        assert said(at, ask.rule, f"**{ask.measured(answer)}.** {answer.words}")
+        for option in getattr(ask, "options", ()):
+            assert said(at, f"- {option} (right)") is ask.right(option, answer)
+            assert said(at, f"- {option}")
+    assert any(len(answered(9, step, demo).accepted) > 1 for step in (1, 2, 3))
 
 
 def test_a_link_for_a_class_opens_on_all_that_the_answers_depend_on_and_on_the_setting_of_the_lesson(place):

@@ -29,18 +29,22 @@ class NoAnswer(ValueError):
 class Answer:
     """What was measured: `value` in the form of the prediction, and why in `words`, which name all `numbers`.
 
-    `accepted` are the predictions that count as right where more than one may. `curves` are drawn beside a curve that
-    was predicted, `sentences` are rows of the space worth reading, each with a number and the rows
-    it belongs to.
+    `accepted` are the predictions that count as right: `value` alone where none are named. `curves` are drawn beside a
+    curve that was predicted, `sentences` are rows of the space worth reading, each with a number and the rows it
+    belongs to.
     """
 
     value: Real | str | tuple[Real | str, ...]
     words: str
     numbers: Mapping[str, Real]
-    accepted: tuple | None = None
+    accepted: tuple = ()
     curves: Mapping[str, tuple[Real, ...]] = field(default_factory=dict)
     sentences: Mapping[str, tuple[tuple[int, int, tuple[int, ...]], ...]] = field(default_factory=dict)
     paths: Mapping[str, tuple[dict, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.accepted:
+            object.__setattr__(self, "accepted", (self.value,))
 
 
 @dataclass(frozen=True)
@@ -68,8 +72,7 @@ class Number:
 
     def right(self, guess: Real, answer: Answer) -> bool:
         """Whether a prediction counts as right."""
-        accepted = (answer.value,) if answer.accepted is None else answer.accepted
-        return any(abs(guess - one) <= self.near * (abs(one) if self.relative else 1) for one in accepted)
+        return any(abs(guess - one) <= self.near * (abs(one) if self.relative else 1) for one in answer.accepted)
 
     def write(self, guess: Real) -> str:
         """The prediction for an address."""
@@ -101,9 +104,8 @@ class Choice:
 
     def right(self, guess, answer: Answer) -> bool:
         """Whether a prediction counts as right."""
-        accepted = (answer.value,) if answer.accepted is None else answer.accepted
         chosen = (guess,) if isinstance(guess, str) else guess
-        return all(option in accepted for option in chosen)
+        return all(option in answer.accepted for option in chosen)
 
     def write(self, guess) -> str:
         """The prediction for an address: places among the options."""
@@ -123,7 +125,7 @@ class Choice:
 
     def measured(self, answer: Answer) -> str:
         """The answer for people, with what else counts as right: how much, where that is not little."""
-        others = () if self.several > 1 else [one for one in answer.accepted or () if one != answer.value]
+        others = () if self.several > 1 else [one for one in answer.accepted if one != answer.value]
         if len(others) >= 3:
             others = [f"one of {len(others)} others"]
         return " or ".join([self.shown(answer.value), *others])
@@ -170,7 +172,11 @@ class Curve:
 
     def shown(self, guess: tuple[Real, ...]) -> str:
         """The prediction, or the answer, for people."""
-        return " · ".join(f"{height:.1f}" for height in guess)
+        return ", ".join(f"{name}: {written(height)}" for name, height in zip(self.names, guess, strict=True))
+
+    def measured(self, answer: Answer) -> str:
+        """The answer for people."""
+        return self.shown(answer.value)
 
 
 @dataclass(frozen=True)

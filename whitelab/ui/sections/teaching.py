@@ -7,7 +7,7 @@ import streamlit as st
 from whitelab.base.wording import plain
 from whitelab.datasets import DataError
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.lessons import LESSONS, Cloud, Lesson, NoAnswer, answered, asked
+from whitelab.lessons import LESSONS, Choice, Cloud, Lesson, NoAnswer, answered, asked
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import study
 from whitelab.ui.sections.lesson_strip import link, open_answered
@@ -69,11 +69,14 @@ def _answers(lesson: Lesson, space: LayerEmbeddings) -> None:
         try:
             question, wanted = study(asked, lesson.number, i, space)
             st.markdown(f"**Step {i}.** {question}")
+            st.caption(wanted.rule)
             if isinstance(wanted, Cloud):
-                st.markdown(wanted.rule)
                 continue
             answer = study(answered, lesson.number, i, space if part.needs else None)
-            st.info(f"**{wanted.shown(answer.value)}.** {answer.words}")
+            if isinstance(wanted, Choice):
+                counts = {option: " (right)" * wanted.right(option, answer) for option in wanted.options}
+                st.markdown("".join(f"\n- {option}{right}" for option, right in counts.items()))
+            st.info(f"**{wanted.measured(answer)}.** {answer.words}")
         except NoAnswer as error:
             st.warning(f"This step has no answer here: {plain(str(error))}.")
 
