@@ -661,35 +661,36 @@ def test_layers_chosen_on_one_half_are_judged_on_the_other(space):
     means = [sum(scores(pairs, layers) for layers in every) / len(every) for pairs in (~late, late)]
     assert [numbers["all, chosen on"], numbers["all"]] == pytest.approx(means)
     assert numbers["candidates"] == len(every)
-    for name, alone in (("the average", False), ("the layer", True)):
-        kind = [scores(late, layers) for layers in every if (layers[0] == layers[1]) is alone]
-        assert numbers[f"{name}, of"] == len(kind)
-        assert numbers[f"{name}, place"] == 1 + sum(float(gap(score, numbers[name[4:]])) > 0 for score in kind)
+    for side, pairs in ((", chosen on", ~late), ("", late)):
+        among = [scores(pairs, layers) for layers in every]
+        for name in ("average", "layer"):
+            place = numbers[f"the {name}, place{side.replace(',', '')}"]
+            assert place == 1 + sum(float(gap(score, numbers[f"{name}{side}"])) > 0 for score in among)
     assert f"on the {int(late.sum())} other pairs" in asked(9, 3, space)[0]
 
 
 @pytest.mark.parametrize(
-    ("unseen", "said"),
+    ("unseen", "average", "layer"),
     [
-        (
-            {(0,): 60.0, (1,): 49.0, (0, 1): 61.0, (0, 2): 49.0},
-            "number 1 of 2: neither has lost its place",
-        ),
-        (
-            {(0,): 85.0, (1,): 79.0, (0, 1): 86.0, (0, 2): 79.0},
-            "number 1 of 2: neither has lost its place",
-        ),
-        ({(0,): 60.0, (1,): 62.5, (0, 1): 61.0, (0, 2): 49.0}, "layer chosen is number 2 of 2, 2.50 points behind"),
-        ({(0,): 85.0, (1,): 79.0, (0, 1): 84.0, (0, 2): 84.004}, "number 1 of 2: neither has lost its place"),
+        ({(0,): 60.0, (1,): 49.0, (0, 1): 61.0, (0, 2): 49.0}, (1, ""), (2, "1.00")),
+        ({(0,): 85.0, (1,): 79.0, (0, 1): 86.0, (0, 2): 79.0}, (1, ""), (2, "1.00")),
+        ({(0,): 60.0, (1,): 62.5, (0, 1): 61.0, (0, 2): 49.0}, (2, "1.50"), (3, "2.50")),
+        ({(0,): 60.0, (1,): 49.0, (0, 1): 59.0, (0, 2): 49.0}, (2, "1.00"), (1, "")),  # the other way round
+        ({(0,): 84.0, (1,): 79.0, (0, 1): 84.0, (0, 2): 84.004}, (1, ""), (1, "")),
     ],
 )
-def test_a_lost_place_and_no_change_of_score_is_laid_to_luck_of_choosing(unseen, said, space, monkeypatch):
+def test_a_place_lost_among_all_candidates_and_no_change_of_score_is_laid_to_luck_of_choosing(
+    unseen, average, layer, space, monkeypatch
+):
     """One half may be harder, or easier, for whatever is chosen, and most so for what scores low."""
     late, seen = halves(space), {(0,): 80.0, (1,): 50.0, (0, 1): 81.0, (0, 2): 50.0}
     monkeypatch.setattr(together, "scores", lambda space, pairs: unseen if torch.equal(pairs, late) else seen)
     words = answered(9, 3, space).words
-    assert said in words
-    assert ("no luck of choosing shows here" in words) is ("neither" in said)
+    for name, before, (after, behind) in (("average", 1, average), ("layer", 2, layer)):
+        place = f"the {name} is number {before} on the half chosen on and number {after} on the other"
+        assert place + f", {behind} points behind the best there" * bool(behind) in words
+    lost = average[0] > 1 or layer[0] > 2
+    assert ("a place is lost" in words, "Neither has lost a place" in words) == (lost, not lost)
 
 
 def test_of_one_layer_no_average_is_asked_for(space):

@@ -1,5 +1,6 @@
 """Lesson 9: whether the average of two layers is better than one layer."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -189,29 +190,39 @@ def on_the_other_half(space: LayerEmbeddings) -> Answer:
 
 
 def _luck(space: LayerEmbeddings, average: Candidate, layer: Candidate) -> tuple[str, dict[str, Real]]:
-    """What may be luck of choosing: what the best of one half has lost to others on the other, not that scores change.
+    """What may be luck of choosing: places that the chosen have lost among all candidates, not that scores change.
 
     How far a candidate's score changes from one half to the other hangs on how high it is, so changes tell nothing.
+    Layers and averages are ranked together, as the question is whether one is ahead of the other.
     """
     every, _ = _on_halves(space)
-    seen, unseen = (sum(getattr(one, side) for one in every) / len(every) for side in ("seen", "unseen"))
-    numbers, places = {"candidates": len(every), "all, chosen on": seen, "all": unseen}, []
+    seen, unseen = ([getattr(one, side) for one in every] for side in ("seen", "unseen"))
+    means = [sum(side) / len(every) for side in (seen, unseen)]
+    numbers, places, lost = {"candidates": len(every), "all, chosen on": means[0], "all": means[1]}, [], False
     for name, chosen in {"the average": average, "the layer": layer}.items():
-        kind = [one.unseen for one in every if len(one.layers) == len(chosen.layers)]
-        place = 1 + sum(difference(score, chosen.unseen) > 0 for score in kind)
-        numbers |= {f"{name}, place": place, f"{name}, of": len(kind)}
-        places.append(f"{name} chosen is number {place} of {len(kind)}")
-        if place > 1:
-            behind = numbers[f"{name}, behind"] = difference(max(kind), chosen.unseen)
-            places[-1] += f", {written(behind)} points behind the best"
-    first = numbers["the average, place"] == numbers["the layer, place"] == 1
+        before, after = _place(chosen.seen, seen), _place(chosen.unseen, unseen)
+        numbers |= {f"{name}, place chosen on": before, f"{name}, place": after}
+        places.append(f"{name} is number {before} on the half chosen on and number {after} on the other")
+        if after > 1:
+            behind = numbers[f"{name}, behind"] = difference(max(unseen), chosen.unseen)
+            places[-1] += f", {written(behind)} points behind the best there"
+        lost |= after > before
     words = (
-        f"A half may be harder for every choice: the mean of all {len(every)} layers and averages is {written(seen)} "
-        f"on the half chosen on and {written(unseen)} on the other. So a change of score is no luck in itself; a lost "
-        f"place may be. On the other half {', and '.join(places)}"
-        f"{': neither has lost its place, so no luck of choosing shows here' * first}."
+        f"A half may be harder for every choice: the mean of all {len(every)} layers and averages is "
+        f"{written(means[0])} on the half chosen on and {written(means[1])} on the other. So a change of score is no "
+        f"luck in itself; a lost place may be. Of all {len(every)} together, {', and '.join(places)}. "
+    ) + (
+        "So a place is lost, by luck of choosing or because the pairs of the other half are of another kind: two "
+        "halves do not tell which."
+        if lost
+        else "Neither has lost a place from this half to that one."
     )
     return words, numbers
+
+
+def _place(score: float, scores: Iterable[float]) -> int:
+    """Of a score among others, as written: equal ones share the better place."""
+    return 1 + sum(difference(other, score) > 0 for other in scores)
 
 
 def _ask_half(space: LayerEmbeddings) -> str:
