@@ -382,10 +382,12 @@ def test_pairs_that_all_share_one_sentence_have_no_half_to_set_apart():
 
 
 def test_what_counts_as_right_beside_the_answer_is_measured_too():
-    ask, answer = Choice(("a", "b", "c", "d")), Answer("b", "", {}, accepted=("a", "b"))
-    assert ask.measured(answer) == "b or a"
-    assert ask.measured(Answer("b", "", {}, accepted=("a", "b", "c", "d"))) == "b or one of 3 others"
-    assert ask.measured(Answer("b", "", {})) == "b"
+    letter, number = Choice(("a", "b", "c", "d")), Number("", 0.0, 1.0, 0.1, 0.1)
+    for ask, one, two, *rest in ((letter, "b", "a", "c", "d"), (number, 0.5, 0.25, 0.75, 1.0)):
+        shown = ask.shown(one)
+        assert ask.measured(Answer(one, "", {}, accepted=(two, one))) == f"{shown} or {ask.shown(two)}"
+        assert ask.measured(Answer(one, "", {}, accepted=(two, one, *rest))) == f"{shown} or one of 3 others"
+        assert ask.measured(Answer(one, "", {})) == shown
 
 
 @pytest.mark.parametrize("wide", [4.0, 0.4, 0.0])

@@ -112,7 +112,10 @@ def test_page_and_score_are_hidden_until_the_last_prediction_is_given(demo):
     answer = answered(4, 1, demo)
     assert said(at, "The live score is hidden", written(answer.numbers["raw"]))
     assert not said(at, written(answer.value))
+    rule = asked(4, 1, demo)[1].rule
+    assert said(at, rule)
     at = predict(at, answer.value, 1)
+    assert said(at, rule)  # who is right must not be guessed once the question is answered
     assert any(answer.words in box.value and "Right." in box.value for box in at.success)
     assert (titles(at), live(at)) == ([], None)
     at = press(at, "lesson-next", waits)

@@ -47,6 +47,14 @@ class Answer:
             object.__setattr__(self, "accepted", (self.value,))
 
 
+def _measured(answer: Answer, shown: Callable[[Real | str], str]) -> str:
+    """The answer, with what else counts as right: how much, where that is not little."""
+    others = [shown(one) for one in answer.accepted if one != answer.value]
+    if len(others) >= 3:
+        others = [f"one of {len(others)} others"]
+    return " or ".join([shown(answer.value), *others])
+
+
 @dataclass(frozen=True)
 class Number:
     """A number between `low` and `high`; right within `near`, or within that share of the answer (`relative`).
@@ -90,8 +98,8 @@ class Number:
         return written(guess)
 
     def measured(self, answer: Answer) -> str:
-        """The answer for people."""
-        return written(answer.value)
+        """The answer for people, with what else counts as right."""
+        return _measured(answer, self.shown)
 
 
 @dataclass(frozen=True)
@@ -124,11 +132,8 @@ class Choice:
         return guess if isinstance(guess, str) else ", ".join(guess)
 
     def measured(self, answer: Answer) -> str:
-        """The answer for people, with what else counts as right: how much, where that is not little."""
-        others = () if self.several > 1 else [one for one in answer.accepted if one != answer.value]
-        if len(others) >= 3:
-            others = [f"one of {len(others)} others"]
-        return " or ".join([self.shown(answer.value), *others])
+        """The answer for people, with what else counts as right."""
+        return self.shown(answer.value) if self.several > 1 else _measured(answer, self.shown)
 
 
 @dataclass(frozen=True)

@@ -306,6 +306,8 @@ def _result(here: Place, ask: Ask, guess, answer: Answer, opened: Opened | None)
             with column, st.container(border=True):
                 st.caption(label)
                 st.markdown(f"**{words}**")
+    if not isinstance(ask, Cloud):  # which has it beside the cloud
+        st.caption(ask.rule)
     (st.success if right else st.info)(f"{verdict[0]} {answer.words}", icon=verdict[1])
     if answer.paths:
         chart(figures.training_plane(_runs(answer)), f"{here.key}-plane")
