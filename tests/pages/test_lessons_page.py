@@ -135,6 +135,17 @@ def test_page_and_score_are_hidden_until_the_last_prediction_is_given(demo):
     assert not said(at, "step 3 of 3")
 
 
+@pytest.mark.parametrize(("number", "step", "guess"), [(3, 2, (10.0, 20.5, 30.0)), (6, 2, (1.0, 2.0, 3.0, 4.0, 5.25))])
+def test_an_answered_curve_is_there_in_numbers_too_the_predicted_one_beside_every_measured_one(
+    number, step, guess, demo
+):
+    (_, ask), answer = asked(number, step, demo), answered(number, step, demo)
+    at = strip(LESSONS[number].page, lesson=str(number), step=str(step), **{f"guess{step}": ask.write(guess)})
+    for name, heights in ({"your prediction": guess} | (answer.curves or {"measured": answer.value})).items():
+        assert said(at, f"- {name}: {' · '.join(map(written, heights))}")
+    assert said(at, " · ".join(ask.names))
+
+
 def test_a_lesson_that_there_is_not_is_said_above_the_page():
     at = until(start("overview", lesson="99"))
     assert any("no such lesson: they are numbered from 1 to" in box.value for box in at.warning)

@@ -4,6 +4,7 @@ Where a lesson stands is in the address: `?lesson=3&step=2`, the predictions as 
 keeps the answers to the teacher, `fixed=yes` the setting where the lesson has it, `present=yes` is for a projector.
 """
 
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
@@ -297,9 +298,6 @@ def _result(here: Place, ask: Ask, guess, answer: Answer, opened: Opened | None)
         curves = answer.curves or {"measured": answer.value}
         inks = {name: figures.variant_colour(_VARIANTS.get(name, "pca")) for name in curves}
         sketch(f"{here.key}-curve", ask.names, guess, (ask.low, ask.high), curves, inks, bars=ask.bars)
-        if len(curves) > 1:  # they may lie on each other
-            rows = (f"\n- {name}: {' · '.join(map(written, heights))}" for name, heights in curves.items())
-            st.caption("From left to right\n" + "".join(rows))
     elif not isinstance(ask, Cloud):
         said = ("You", ask.shown(guess)), ("Measured", ask.measured(answer))
         for column, (label, words) in zip(st.columns(2), said, strict=True):
@@ -309,11 +307,19 @@ def _result(here: Place, ask: Ask, guess, answer: Answer, opened: Opened | None)
     if not isinstance(ask, Cloud):  # which has it beside the cloud
         st.caption(ask.rule)
     (st.success if right else st.info)(f"{verdict[0]} {answer.words}", icon=verdict[1])
+    if isinstance(ask, Curve):
+        _heights(ask, {"your prediction": guess} | curves)
     if answer.paths:
         chart(figures.training_plane(_runs(answer)), f"{here.key}-plane")
         st.caption("The further left, the better all sentences spread; the lower, the closer similar ones lie.")
     if answer.sentences:
         _hubs(here, answer, opened)
+
+
+def _heights(ask: Curve, curves: Mapping[str, Sequence[float]]) -> None:
+    """In numbers, for who does not see the picture, and for curves that lie on each other."""
+    rows = (f"\n- {name}: {' · '.join(map(written, heights))}" for name, heights in curves.items())
+    st.caption(f"The heights at {' · '.join(ask.names)}:\n" + "".join(rows))
 
 
 def _hubs(here: Place, answer: Answer, opened: Opened) -> None:
