@@ -7,17 +7,16 @@ from whitelab.ui.frame.page import open_aside
 from whitelab.ui.sections import teaching
 from whitelab.ui.sections.lesson_strip import link
 from whitelab.ui.sidebar import workspace
+from whitelab.ui.widgets.tabs import tabs
 
 open_aside(
     "What is there to learn, and how long does it take?",
     "A lesson asks what you expect and shows what is measured beside it, step by step; after the last it hands you the "
     "real page. Nothing is graded and nothing leaves this page.",
 )
-learn, teach = st.tabs(
-    ["Lessons", "For teachers"], default="For teachers" if st.query_params.get("teacher") == "yes" else "Lessons"
-)
 
-with learn:
+
+def _list() -> None:
     columns = [column for _ in range(0, len(LESSONS), 2) for column in st.columns(2)]
     for column, lesson in zip(columns, LESSONS.values(), strict=False):
         with column.container(border=True, height="stretch", key=f"list-{lesson.number}"):
@@ -31,5 +30,5 @@ with learn:
                 query_params=link(lesson.number),
             )
 
-with teach:
-    teaching.draw(workspace.current())
+
+tabs({"Lessons": _list, "For teachers": lambda: teaching.draw(workspace.current())}, "view")

@@ -299,6 +299,32 @@ def test_leaving_by_the_links_at_the_top_keeps_a_knob_that_was_moved_by_hand(app
     assert page.locator(".st-key-lesson").count() == 0
 
 
+def test_a_teachers_link_in_the_making_is_there_again_when_the_page_is_loaded_anew(app, visit):
+    shown = visit(app)
+    page = shown.open("lessons", ready=False)
+    page.get_by_role("tab", name="For teachers").click()
+    step = page.get_by_label("Step", exact=True)
+    shown.settle()
+    pick(
+        page.get_by_role("option", name=f"4. {LESSONS[4].title}", exact=True),
+        page.get_by_label("Lesson", exact=True),
+        lambda: page.get_by_label("Lesson", exact=True).input_value().startswith("4."),
+    )
+    shown.settle()
+    step.fill("2")
+    step.press("Enter")
+    for name in ("Hide the answers", "Fix the setting", "For a projector"):
+        shown.settle()
+        page.locator("label").filter(has_text=name).click()
+    link = page.locator("[data-testid=stCode]").first
+    wanted = "/?lesson=4&step=2&answers=hidden&fixed=yes&present=yes"
+    for _ in range(2):
+        link.get_by_text(wanted).wait_for()
+        shown.settle()
+        assert link.inner_text().strip().endswith(wanted)
+        page.reload()
+
+
 def test_a_fixed_setting_holds_k_still_and_shows_it(app, visit):
     for fixed in ("yes", "no"):
         page = visit(app).open(f"?lesson=4&step=3&guess3=0&fixed={fixed}")

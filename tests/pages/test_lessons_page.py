@@ -16,6 +16,8 @@ from .visiting import choose, failed, go_to, keys, knob, live, press, said, scor
 
 pytestmark = [pytest.mark.model, pytest.mark.usefixtures("demo")]
 
+SHEET = {"view": "For teachers"}
+
 
 def waits(at) -> bool:
     """Whether a step asks for its prediction."""
@@ -54,7 +56,7 @@ def test_the_list_names_every_lesson_its_time_and_what_one_does_and_sees():
 
 
 def test_a_teacher_makes_a_link_and_sees_answers_misconception_and_time(demo):
-    at = until(start("lessons"), lambda at: at.get_by_key("answers-4") is not None)
+    at = until(start("lessons", **SHEET), lambda at: at.get_by_key("answers-4") is not None)
     at.get_by_key("teach-lesson").set_value(4)
     at.get_by_key("teach-hidden").set_value(True)
     at.get_by_key("teach-fixed").set_value(True)
@@ -71,7 +73,7 @@ def test_a_teacher_makes_a_link_and_sees_answers_misconception_and_time(demo):
 
 def test_the_sheet_has_all_that_a_teacher_needs_to_put_a_question_and_to_mark_its_answer(demo):
     """What the learner's page has: options, what counts as right, and the answer as it is written there."""
-    at = until(start("lessons"), lambda at: at.get_by_key("answers-9") is not None)
+    at = until(start("lessons", **SHEET), lambda at: at.get_by_key("answers-9") is not None)
     for number in (3, 9):
         at.get_by_key(f"answers-{number}").set_value(True)
     at = until(at.run(), lambda at: said(at, answered(9, 3, demo).words))
@@ -90,7 +92,7 @@ def test_a_link_for_a_class_opens_on_all_that_the_answers_depend_on_and_on_the_s
     bar = {"model": str(place / "model"), "data": str(data), "keep": "true", "pooling": "cls", "unit": "true",
            "dtype": "bfloat16", "aggregate": "mean", "layers": "2", "whitening": WHITENERS["soft"].label,
            "soft-gamma": "0.25", "fit": "cross", "k": "5"}  # fmt: skip
-    at = until(start("lessons", **bar), lambda at: at.get_by_key("teach-lesson") is not None)
+    at = until(start("lessons", **SHEET, **bar), lambda at: at.get_by_key("teach-lesson") is not None)
     mine = at.session_state["workspace"]
     assert (mine.data.lenient, mine.dtype, str(mine.setting)) == (
         True, "bfloat16", "unit_cls/L2:soft:gamma=0.25,alpha=0@5 aggregate=mean fit=cross"
@@ -226,7 +228,7 @@ def test_data_without_an_answer_say_why_and_the_page_is_there(place):
 def test_a_teacher_is_warned_of_too_few_sentences_above_the_steps_and_in_them(place):
     data = place / "few.csv"
     data.write_text("sentence1,sentence2,score\n" + "".join(f"a cat {i},a dog {i * i},{i % 5}\n" for i in range(12)))
-    at = start("lessons", model=str(place / "model"), data=str(data))
+    at = start("lessons", **SHEET, model=str(place / "model"), data=str(data))
     at = until(at, lambda at: said(at, "different vectors span only"))
     at.get_by_key("answers-4").set_value(True)
     until(at.run(), lambda at: said(at, "This step has no answer here: 24 different vectors span only 23 of"))
@@ -238,6 +240,7 @@ def test_the_answers_do_not_need_the_fit_of_the_bar(tmp_path):
         np.savez(file, values=values, first=np.zeros(40, int), second=np.arange(1, 41), gold=np.arange(40.0))
     at = upload(until(start("data")), (tmp_path / "star.npz").read_bytes(), "star.npz", "vectors-files")
     choose(press(at, "use-vectors"), lambda at: failed(at, "Cross-fitting is not possible here"), fit="cross")
+    at.query_params.update(SHEET)
     at = until(go_to(at, "lessons"), lambda at: at.get_by_key("answers-4") is not None)
     at.get_by_key("answers-4").set_value(True)
     until(at.run(), lambda at: said(at, "**Step 2.**"))

@@ -13,7 +13,7 @@ from whitelab.ui.results.study import study
 from whitelab.ui.sections.lesson_strip import link, open_answered
 from whitelab.ui.sidebar.opening import Opened, chosen_pairs, task_name
 from whitelab.ui.sidebar.workspace import Workspace, moved_by_put
-from whitelab.ui.widgets.address import told
+from whitelab.ui.widgets.address import bound, told
 from whitelab.whitening import starved, too_few
 
 
@@ -25,16 +25,16 @@ def draw(chosen: Workspace | None) -> None:
         number = st.selectbox(
             "Lesson",
             list(LESSONS),
-            key="teach-lesson",
-            format_func=lambda one: f"{one}. {LESSONS[one].title}",
+            **bound("teach-lesson", 1, _title),
+            format_func=_title,
             width=340,
         )
-        step = st.number_input("Step", 1, len(LESSONS[number].steps), 1, key=f"teach-step-{number}", width=120)
+        step = st.number_input("Step", 1, len(LESSONS[number].steps), 1, **bound(f"teach-step-{number}", 1), width=120)
     with st.container(horizontal=True):
         wishes = {
-            "answers": "hidden" if st.toggle("Hide the answers", key="teach-hidden") else "",
-            "fixed": "yes" if st.toggle("Fix the setting", key="teach-fixed") else "",
-            "present": "yes" if st.toggle("For a projector", key="teach-present") else "",
+            "answers": "hidden" if st.toggle("Hide the answers", **bound("teach-hidden", False)) else "",
+            "fixed": "yes" if st.toggle("Fix the setting", **bound("teach-fixed", False)) else "",
+            "present": "yes" if st.toggle("For a projector", **bound("teach-present", False)) else "",
         }
     rest = {name: wish for name, wish in wishes.items() if wish} | _carried(uploaded)
     st.code(_address(LESSONS[number], step, rest), language=None)
@@ -62,6 +62,10 @@ def draw(chosen: Workspace | None) -> None:
                 st.caption("They come once the sentences are embedded: the bar says how far that is.")
             else:
                 _answers(lesson, opened.space)
+
+
+def _title(number: int) -> str:
+    return f"{number}. {LESSONS[number].title}"
 
 
 def _answers(lesson: Lesson, space: LayerEmbeddings) -> None:
