@@ -47,9 +47,10 @@ headlines(
     Metric(
         "Memory saved",
         f"{100 * (1 - kept / space.dim):.0f} %",
-        f"{amount(size * kept)} of {amount(size * space.dim)}",
-        help=f"float32 vectors of this task's {spaced(space.n_sentences)} sentences. An exact search reads the same "
-        "share of bytes." + all_numbers(spec, space.dim),
+        f"{kept} of {space.dim} numbers",
+        help=f"Of {amount(size * space.dim)}, which float32 vectors of this task's {spaced(space.n_sentences)} sentences "
+        f"take with all {space.dim} numbers. An exact search reads the same share of bytes."
+        + all_numbers(spec, space.dim),
     ),
 )
 with st.container(horizontal=True, vertical_alignment="center"):

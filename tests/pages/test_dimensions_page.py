@@ -12,7 +12,7 @@ from whitelab.base.machine import processor
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.controls import CONTROLS, k_controls
 
-from .visiting import alts, choose, code, knob, metrics, press, said, start, table, until, write_few
+from .visiting import alts, choose, code, deltas, knob, metrics, press, said, start, table, until, write_few
 
 pytestmark = pytest.mark.model
 
@@ -35,8 +35,11 @@ def test_every_layer_has_its_best_k_and_knee_on_the_dimensions_page(small, space
 
 def test_memory_is_saved_down_to_the_rank(small, tmp_path):
     at = until(start("dimensions", **small | {"data": write_few(tmp_path / "few.tsv")}))
-    assert metrics(at)["Memory saved"] == f"{100 * (1 - 14 / 32):.0f} %"  # fifteen sentences
-    assert metrics(until(choose(at, k=8)))["Memory saved"] == "75 %"
+    label = "Memory saved"
+    assert metrics(at)[label] == f"{100 * (1 - 14 / 32):.0f} %"  # fifteen sentences
+    assert deltas(at)[label] == "14 of 32 numbers"
+    at = choose(at, k=8)
+    assert (metrics(at)[label], deltas(at)[label]) == ("75 %", "8 of 32 numbers")
 
 
 @pytest.mark.parametrize(("variant", "saved"), [("center", "75 %"), ("zca", "0 %"), ("soft", "0 %")])
