@@ -40,8 +40,8 @@ def draw(chosen: Workspace | None) -> None:
     st.code(_address(LESSONS[number], step, rest), language=None)
     st.caption(
         "The link opens on the model and the data of the bar, at the lesson's layers, variant, k and fit. "
-        "Hidden answers: predictions are taken, and neither the answer nor the page is shown. A fixed setting: the "
-        "knobs of layers, variant, k and fit go back to the lesson's. For a projector: larger type, and no bar."
+        "Hidden answers: predictions are taken, and neither the answer nor the page is shown. A fixed setting: "
+        "layers, variant, k and fit stay at the lesson's. For a projector: larger type, and no bar."
     )
     if uploaded:
         st.info(
