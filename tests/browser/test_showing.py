@@ -9,6 +9,7 @@ import pytest
 from drawings import LABELS, all_figures, contrast
 from driving import (
     ARTEFACTS,
+    CHART,
     IDLE,
     STILL,
     chart_of,
@@ -226,6 +227,35 @@ def test_on_a_phone_no_tool_bar_covers_words_or_a_chart(app, chromium):
     page.wait_for_selector(".js-plotly-plot .draglayer", state="attached")
     page.evaluate(STILL, [IDLE, 350])
     assert page.evaluate(COVERED) == []
+    context.close()
+
+
+# Nothing hears of the room on paper, as when a browser prints.
+DEAF = """window.ResizeObserver = class extends ResizeObserver {
+    constructor(hear) { super((...seen) => matchMedia("print").matches || hear(...seen)) }
+}"""
+
+
+def test_on_paper_charts_are_laid_out_as_in_the_window_and_made_to_fit(app, chromium):
+    context = chromium.new_context(viewport={"width": 1440, "height": 1000})
+    page = context.new_page()
+    page.add_init_script(DEAF)
+    page.goto(app)
+    page.get_by_text("Show the code").wait_for(state="attached")
+    page.wait_for_selector(".js-plotly-plot .draglayer", state="attached")
+    page.evaluate(STILL, [IDLE, 350])
+    widths = "all => all.map(one => one._fullLayout.width)"
+    before = page.locator(CHART).evaluate_all(widths)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")  # as the browser does before it prints
+    page.emulate_media(media="print")
+    for paper in (718, 1047, 484):  # A4, lying and A5, within their margins
+        page.set_viewport_size({"width": paper, "height": 1000})
+        page.evaluate(STILL, [IDLE, 350])
+        assert page.locator(CHART).evaluate_all(widths) == before
+        edges = page.locator(f"{CHART} .nsewdrag").evaluate_all(  # of what is plotted, which may stand out of its chart
+            "all => all.map(one => one.getBoundingClientRect().right)"
+        )
+        assert paper / 2 < max(edges) <= paper
     context.close()
 
 

@@ -24,7 +24,8 @@ import streamlit as st
 # Choices that lie side by side wrap where they have no room, each with all of its border, also beside the chosen one,
 # where Streamlit leaves one out; so do those chosen in a box of several. The ring of an empty choice has three to one,
 # WCAG's contrast of what is no text.
-# On paper there is no bar, and code breaks its lines.
+# On paper there is no bar, code breaks its lines, and a page is as much smaller as the paper is narrower than it was in
+# the window (`--window`, paper.js): `tan(atan2())` divides a length by another. What is one thing stays on one sheet.
 STYLE = """<style>
 @property --room { syntax: "*"; inherits: false; initial-value: 0px; }
 [class*=st-key-said-], .st-key-explanation, [data-testid=stMetric] { min-height: var(--room); }
@@ -73,8 +74,14 @@ STYLE = """<style>
     .js-plotly-plot .modebar { display: none; }
 }
 @media print {
-    [data-testid=stSidebar] { display: none; }
+    [data-testid=stSidebar], .st-key-strip { display: none; }
     [data-testid=stCode] :is(pre, code) { white-space: pre-wrap !important; }
+    [data-testid=stMainBlockContainer] {
+        box-sizing: content-box; width: var(--window); min-width: 0; max-width: none; padding: 1rem 1rem 0;
+        zoom: min(1, tan(atan2(100vw, var(--window) + 2rem)));
+    }
+    :is([data-testid=stElementContainer], [data-testid=stColumn]) { break-inside: avoid; }
+    [data-testid=stElementContainer]:has(h2, h3) { break-after: avoid; }
 }
 @media (max-width: 1100px) {
     [data-testid=stColumn]:has(
@@ -136,12 +143,14 @@ STYLE = """<style>
 .st-key-layers button[data-gain="+0.0"]::after { color: light-dark(#566070, #A9B1BC); }
 </style>"""
 
-MENDS = "".join(Path(__file__).with_name(name).read_text("utf-8") for name in ("fingers.js", "steps.js", "rooms.js"))
+MENDS = "".join(
+    Path(__file__).with_name(name).read_text("utf-8") for name in ("fingers.js", "steps.js", "rooms.js", "paper.js")
+)
 
 
 def mend() -> None:
-    """Let fingers scroll over charts and close the bar by choosing a page, let one go back, and keep the room of texts,
-    where it takes no room.
+    """Let fingers scroll over charts and close the bar by choosing a page, let one go back, keep the room of texts, and
+    fit a page to paper, where it takes no room.
 
     Not a component: those load their script after the page is there to be tapped.
     """
