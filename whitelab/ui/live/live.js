@@ -2,6 +2,7 @@
 // them before the server hears of it. One script for the card in the bar and for the strip at the foot of the window.
 
 const VIEWS = new WeakMap()
+const THUMB = 16, SURE = 6 // pixels: a slider's knob is wide, and a finger moves until one knows which way it goes
 
 export default function ({ parentElement, data, setStateValue }) {
   const root = parentElement.querySelector(".wl-live")
@@ -24,6 +25,7 @@ class View {
       input.addEventListener("input", () => this.move(input.valueAsNumber))
       input.addEventListener("change", () => this.release(input.valueAsNumber))
     }
+    if (root.matches(".wl-strip")) this.follow(this.inputs[0])
   }
 
   // What the server says: {k, dim, takes_k, fixed, score, raw, of, words, help, doubt: [low, high, starving, chance,
@@ -62,6 +64,38 @@ class View {
     if (this.moved === this.data.k) this.moved = null
     if (this.moved !== null) this.send(this.moved)
     this.paint()
+  }
+
+  // A finger that goes up or down on the strip scrolls the page, which browsers do not do from what is fixed over it;
+  // one that goes across the slider moves k, as a tap on it does.
+  follow(slider) {
+    const page = this.root.closest("[data-testid=stMain]")
+    let from = null, way = ""
+    const k = x => {
+      const box = slider.getBoundingClientRect(), share = (x - box.left - THUMB / 2) / (box.width - THUMB)
+      return Math.round(1 + Math.min(Math.max(share, 0), 1) * (this.data.dim - 1))
+    }
+    this.root.addEventListener("touchstart", event => {
+      const { clientX, clientY } = event.touches[0]
+      from = event.touches.length > 1 ? null : { x: clientX, y: clientY, scrolled: page.scrollTop }
+      way = ""
+      if (from) event.preventDefault() // or the slider goes there at once
+    }, { passive: false })
+    this.root.addEventListener("touchmove", ({ target, touches: [{ clientX, clientY }] }) => {
+      if (!from) return
+      const across = Math.abs(clientX - from.x), down = clientY - from.y
+      if (!way && Math.max(across, Math.abs(down)) > SURE) way = across > Math.abs(down) ? "k" : "page"
+      if (way === "page") page.scrollTop = from.scrolled - down
+      if (way === "k" && target === slider && !slider.disabled) this.move(k(clientX))
+    })
+    this.root.addEventListener("touchend", ({ target, changedTouches: [{ clientX }] }) => {
+      if (from && way !== "page" && target === slider && !slider.disabled) this.release(k(clientX))
+      from = null
+    })
+    this.root.addEventListener("touchcancel", () => {
+      if (way === "k") this.release(this.data.k)
+      from = null
+    })
   }
 
   paint() {
