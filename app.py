@@ -11,7 +11,6 @@ from whitelab.ui.sidebar import workspace
 from whitelab.ui.widgets import address, look
 
 parquet.apart = True  # what kills a reader shall not kill the server
-st.set_page_config(page_title="whitelab", page_icon=str(shipped("docs/icon.svg")), layout="wide")
 
 # Without icons, so that all fit beside the bar in a window of 1,440 pixels; where fewer do, the last are folded.
 PAGES = (
@@ -37,6 +36,11 @@ by_name = st.Page(lambda: None, title=PAGES[0], url_path=PAGES[0], visibility="h
 page = st.navigation([first, *pages, by_name], position="top", expanded=True)  # on a phone, where they stand in the bar
 if page is by_name:
     st.switch_page(first, query_params=dict(st.query_params))
+st.set_page_config(
+    page_title=f"{lesson_strip.title() or page.title} · whitelab",
+    page_icon=str(shipped("docs/icon.svg")),
+    layout="wide",
+)
 turn_page()
 look.dress()
 name = page.url_path or PAGES[0]

@@ -221,6 +221,7 @@ def test_a_lesson_is_walked_to_its_end(app, visit, demo, number):
     strip, head = page.locator(".st-key-lesson"), page.get_by_role("heading", name=QUESTIONS[lesson.page])
     for i, step in enumerate(hands.replace("-", "").split(), first):
         strip.get_by_text(f"step {i} of {len(lesson.steps)}").wait_for()
+        assert page.title() == f"Lesson {number}, step {i} · whitelab"
         for letter in step:
             hand = {"m": Mouse, "k": Keyboard}[letter.lower()](page)
             page.get_by_role("button", name=re.compile("^(Predict|Hand it in)$")).wait_for()

@@ -145,6 +145,7 @@ def in_every_light_and_width(shown, name):
         paint(page, scheme)
         whole_page(shown, ARTEFACTS / f"{name}-{scheme}-{width}.jpg", width)
         assert page.locator("h1").inner_text() == QUESTIONS[name]
+        assert page.title() == f"{name.capitalize()} · whitelab"
         assert page.locator("[data-testid=stAlertContentError]").count() == 0
         assert bool(shown.charts()) == (name not in ON_DEMAND)
         for chart in shown.charts():

@@ -72,6 +72,12 @@ def place() -> Place | None:
     return Place(lesson, min(max(step, 1), len(lesson.steps)), *wishes, st.session_state.get(_AGAIN, 0))
 
 
+def title() -> str:
+    """What a browser calls the step where the address has a lesson, such as `Lesson 3, step 2`; else nothing."""
+    here = place()
+    return f"Lesson {here.lesson.number}, step {here.step}" if here else ""
+
+
 def link(lesson: int, step: int = 1, **wishes: str) -> dict[str, str]:
     """The query of a link to a step."""
     return {"lesson": str(lesson), "step": str(step), **wishes}
