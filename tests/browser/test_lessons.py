@@ -286,6 +286,20 @@ def in_hex(colour: str) -> str:
     return "#" + "".join(f"{int(part):02X}" for part in re.findall(r"\d+", colour)[:3])
 
 
+def test_who_goes_on_by_keyboard_stands_at_the_heading_of_the_step_that_comes(app, visit):
+    shown = visit(app)
+    page = shown.open("?lesson=4&step=2&guess2=0&guess3=0", ready=False)
+    heading = page.locator(".st-key-lesson h2")
+    for button, at in (("Next", "4 of 10 · step 3"), ("Back", "4 of 10 · step 2"), ("Next", "4 of 10 · step 3")):
+        Keyboard(page).press(button)
+        page.wait_for_function("() => document.activeElement.matches('.st-key-lesson h2')")
+        assert heading.inner_text().startswith(f"Lesson {at} of 3")
+        shown.settle()
+    page.get_by_role("button", name="Next lesson").press("Enter")  # on another page
+    page.wait_for_function("() => document.activeElement.matches('.st-key-lesson h2')")
+    assert heading.inner_text().startswith("Lesson 5 of 10 · step 1 of")
+
+
 def test_leaving_by_the_links_at_the_top_keeps_a_knob_that_was_moved_by_hand(app, visit):
     shown = visit(app)
     page = shown.open("?lesson=4&step=3&guess3=0")

@@ -134,7 +134,8 @@ def judged(at: AppTest, label: str) -> bool:
 
 def said(at: AppTest, *texts: str) -> bool:
     """Whether each of the texts stands in words of the page, not as an error."""
-    words = "\n".join(one.value for kind in (at.markdown, at.info, at.success, at.caption, at.warning) for one in kind)
+    kinds = (at.header, at.markdown, at.info, at.success, at.caption, at.warning)
+    words = "\n".join(one.value for kind in kinds for one in kind)
     return all(text in words or text in words.replace("\\", "") for text in texts)
 
 

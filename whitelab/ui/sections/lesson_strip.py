@@ -141,7 +141,8 @@ def draw() -> bool:
 
 def _step(here: Place) -> bool:
     lesson, step = here.lesson, here.lesson.steps[here.step - 1]
-    st.caption(f"Lesson {lesson.number} of {len(LESSONS)} · step {here.step} of {len(lesson.steps)} · {lesson.title}")
+    where = f"Lesson {lesson.number} of {len(LESSONS)} · step {here.step} of {len(lesson.steps)}"
+    st.header(f"{where} · {lesson.title}", anchor=False)
     opened = None
     if step.needs == "space":
         opened = _opened()

@@ -24,6 +24,7 @@ import streamlit as st
 # Choices that lie side by side wrap where they have no room, each with all of its border, also beside the chosen one,
 # where Streamlit leaves one out; so do those chosen in a box of several. The ring of an empty choice has three to one,
 # WCAG's contrast of what is no text.
+# The heading of a lesson's step is no larger than a caption: the question below it is what one is to read.
 # On paper there is no bar, code breaks its lines, and a page is as much smaller as the paper is narrower than it was in
 # the window (`--window`, paper.js): `tan(atan2())` divides a length by another. What is one thing stays on one sheet.
 STYLE = """<style>
@@ -129,6 +130,9 @@ STYLE = """<style>
 [data-testid=stMultiSelectTagsContainer] { flex-wrap: wrap; height: auto; overflow: visible; mask-image: none; }
 [role=radiogroup] > [role=radio][aria-checked=false] { border-left-color: light-dark(#D5DBE3, #303B49) !important; }
 [data-testid=stRadioOption]:not(:has(:checked)) > div > div:first-child { border-color: light-dark(#566070, #A9B1BC); }
+.st-key-lesson h2 {
+    padding: 0 0 1rem; font-size: 0.875rem; font-weight: 400; line-height: 1.5; color: light-dark(#566070, #A9B1BC);
+}
 .st-key-live { padding-top: 0.5rem; background: light-dark(#F3F5F8, #1A212B); }
 .st-key-layers [data-testid=stButtonGroup] > div { gap: 1.1rem 0.25rem; padding-bottom: 1rem; }
 .st-key-layers button { position: relative; overflow: visible; min-width: 1.875rem; padding-inline: 0.3rem; }
@@ -144,13 +148,14 @@ STYLE = """<style>
 </style>"""
 
 MENDS = "".join(
-    Path(__file__).with_name(name).read_text("utf-8") for name in ("fingers.js", "steps.js", "rooms.js", "paper.js")
+    Path(__file__).with_name(f"{name}.js").read_text("utf-8")
+    for name in ("fingers", "steps", "rooms", "paper", "turns")
 )
 
 
 def mend() -> None:
-    """Let fingers scroll over charts and close the bar by choosing a page, let one go back, keep the room of texts, and
-    fit a page to paper, where it takes no room.
+    """Let fingers scroll over charts and close the bar by choosing a page, let one go back, keep the room of texts and
+    the place in a lesson, and fit a page to paper, where it takes no room.
 
     Not a component: those load their script after the page is there to be tapped.
     """
