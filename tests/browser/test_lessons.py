@@ -300,6 +300,15 @@ def test_who_goes_on_by_keyboard_stands_at_the_heading_of_the_step_that_comes(ap
     assert heading.inner_text().startswith("Lesson 5 of 10 · step 1 of")
 
 
+def test_home_and_end_take_a_ring_of_a_curve_to_where_it_may_stand_at_last(app, visit):
+    shown = visit(app)
+    ring = shown.open("dimensions?lesson=6&step=2", ready=False).locator(".wl-handle").nth(1)
+    for key, end in (("End", "valuemax"), ("Home", "valuemin")):
+        ring.press(key)
+        assert ring.get_attribute("aria-valuenow") == ring.get_attribute(f"aria-{end}")
+        shown.settle()
+
+
 def test_leaving_by_the_links_at_the_top_keeps_a_knob_that_was_moved_by_hand(app, visit):
     shown = visit(app)
     page = shown.open("?lesson=4&step=3&guess3=0")

@@ -108,7 +108,9 @@ class Sketch {
     for (const end of ["pointerup", "pointercancel"])
       group.addEventListener(end, () => { if (this.moving === i) { this.moving = undefined; this.release() } })
     group.addEventListener("keydown", event => {
-      const way = { ArrowUp: 1, ArrowRight: 1, ArrowDown: -1, ArrowLeft: -1, PageUp: 10, PageDown: -10 }[event.key]
+      const way = {
+        ArrowUp: 1, ArrowRight: 1, ArrowDown: -1, ArrowLeft: -1, PageUp: 10, PageDown: -10, End: Infinity, Home: -Infinity,
+      }[event.key]
       if (!way) return
       event.preventDefault()
       this.set(i, this.heights[i] + way)
