@@ -203,13 +203,16 @@ def missed(at) -> list[str]:
     ],
     ids=str,
 )
-def test_what_an_address_asks_for_and_cannot_have_is_said_until_the_knob_is_moved(wrong, small):
+def test_what_an_address_asks_for_and_cannot_have_is_said_until_the_knob_is_moved_or_the_page_left(wrong, small):
     at = until(start(**small | wrong))
     key, asked = list(wrong.items())[-1]
     (said,) = missed(at)
     assert f"{key}={', '.join(asked) if isinstance(asked, list) else asked}" in said.replace("\\", "")
     if key == "layers":
         assert not missed(choose(at, layers=[0]))
+    else:
+        at.query_params.clear()
+        assert not missed(until(go_to(at, "layers")))
 
 
 # page -> what can be had of its own knobs, as the app writes it or by name, and what cannot

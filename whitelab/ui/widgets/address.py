@@ -51,7 +51,7 @@ def of(page: str, place: DeltaGenerator) -> Iterator[None]:
     state[_SPELT] = {} if state[_OPENS] else state.get(_SPELT, {})
     state[_PLACE], state[_CAME] = place, _known()
     if state[_OPENS]:
-        state.get(_MISREAD, {}).pop(PAGE, None)  # its knobs are no more
+        state[_MISREAD] = {}  # what was said on another page, of an address that is no more
     with noted(BAR):
         yield
     with place:
@@ -74,7 +74,10 @@ def noted(where: str) -> Iterator[None]:
 
 
 def misread(where: str) -> str:
-    """That the address asked for what cannot be had of knobs there, such as `k=abc`, until each is moved; mostly ''."""
+    """That the address asked for what cannot be had of knobs there, such as `k=abc`; mostly ''.
+
+    It is said until each is moved or another page is opened.
+    """
     state = st.session_state
     missed = [
         f"{key}={', '.join(asked)}"[:_LENGTH]
