@@ -231,6 +231,23 @@ def test_on_a_phone_no_tool_bar_covers_words_or_a_chart(app, chromium):
     context.close()
 
 
+# What the links to the pages were called, from the first moment.
+LISTED = """window.listed = new Set()
+new MutationObserver(() => {
+    for (const link of document.querySelectorAll("[data-testid=stSidebarNavLink]")) window.listed.add(link.innerText)
+}).observe(document, { childList: true, subtree: true })"""
+
+
+def test_before_the_first_run_has_begun_the_bar_lists_no_files(app, chromium):
+    context = chromium.new_context(viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    page.add_init_script(LISTED)
+    page.goto(f"{app}/lessons")
+    page.get_by_role("link", name="Dimensions").wait_for()
+    assert page.evaluate("[...listed]") == []  # they stand at the top
+    context.close()
+
+
 # Nothing hears of the room on paper, as when a browser prints.
 DEAF = """window.ResizeObserver = class extends ResizeObserver {
     constructor(hear) { super((...seen) => matchMedia("print").matches || hear(...seen)) }
