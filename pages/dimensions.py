@@ -48,9 +48,8 @@ headlines(
         "Memory saved",
         f"{100 * (1 - kept / space.dim):.0f} %",
         f"{kept} of {space.dim} numbers",
-        help=f"Of {amount(size * space.dim)}, which float32 vectors of this task's {spaced(space.n_sentences)} sentences "
-        f"take with all {space.dim} numbers. An exact search reads the same share of bytes."
-        + all_numbers(spec, space.dim),
+        help=f"Of {amount(size * space.dim)}, which this task's {spaced(space.n_sentences)} sentences take in float32. "
+        "An exact search reads the same share of bytes." + all_numbers(spec, space.dim),
     ),
 )
 with st.container(horizontal=True, vertical_alignment="center"):
@@ -111,9 +110,9 @@ close_page(
         ),
     ],
     "k means the top-k eigen-directions of the covariance, and of the correlation for PCA-cor and ZCA-cor. Whitening "
-    "variants that keep the same directions share one curve, because they differ by a rotation inside these. The knee is the smallest k within 0.5 points of the best. A search "
-    "among more vectors than your own meets synthetic ones, drawn from a Gaussian with the mean and covariance of your "
-    "sentences.",
+    "variants that keep the same directions share one curve, because they differ by a rotation inside these. The knee "
+    "is the smallest k within 0.5 points of the best. A search among more vectors than your own meets synthetic ones, "
+    "drawn from a Gaussian with the mean and covariance of your sentences.",
     f"curve = whitelab.k_curve(space, whitelab.Setting.parse({str(setting)!r}))\n"
     "print(curve.best_k, curve.knee, curve.best_k and curve.spearman[curve.best_k - 1])\n"
     + (every_layer.code(setting) if every else "")
