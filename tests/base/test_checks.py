@@ -210,6 +210,12 @@ def test_weights_that_cannot_count_rows_are_refused(weights):
         check_weights(weights, 2)
 
 
+@pytest.mark.parametrize(("weights", "wrong"), [([1.0, 0.5], 0.5), ([2, 3.5, 0.25], 3.5)])
+def test_weights_that_are_shares_are_refused_because_they_count_rows(weights, wrong):
+    with pytest.raises(ValueError, match=f"weights must be whole counts of rows, got {wrong}"):
+        check_weights(weights, len(weights))
+
+
 def test_weights_of_another_length_are_refused():
     with pytest.raises(ValueError, match=r"weights must have the shape \[3\], got \[2\]"):
         check_weights([1.0, 1.0], 3)

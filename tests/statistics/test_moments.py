@@ -89,7 +89,7 @@ def test_a_row_of_weight_zero_is_not_there_wherever_it_lies():
     beside = Moments.of(torch.cat([far, x]), torch.cat([torch.zeros(1), weights]))
     assert_close(beside.scatter, without.scatter, rtol=1e-12, atol=0)
     assert_close(beside.mean, without.mean, rtol=1e-12, atol=0)
-    assert not Moments.of(torch.cat([far, x[:1].expand(7, 5)]), [0] + [0.3] * 7).scatter.any()
+    assert not Moments.of(torch.cat([far, x[:1].expand(7, 5)]), [0] + [3] * 7).scatter.any()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.int64])

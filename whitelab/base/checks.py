@@ -152,10 +152,13 @@ def check_batch(x, name: str = "x", rows: int = 1) -> Tensor:
 
 
 def check_weights(weights, n: int) -> Tensor:
-    """Return non-negative float64 weights `[n]` with a positive sum."""
+    """Return how often each of `n` rows counts, whole numbers that are not all 0, as float64 `[n]`."""
     weights = as_tensor(weights, "weights").to(torch.float64)
     if weights.shape != (n,):
         raise ValueError(f"weights must have the shape [{n}], got {list(weights.shape)}")
     if not torch.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
         raise ValueError("weights must be finite, not negative, and not all zero")
+    parts = weights[weights != weights.round()]  # n - 1 means nothing where n is a sum of shares
+    if len(parts):
+        raise ValueError(f"weights must be whole counts of rows, got {parts[0].item()}")
     return weights

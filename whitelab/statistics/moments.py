@@ -29,7 +29,7 @@ _TABLES = 2  # of a batch in float64 alive at once
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """`count` rows (or their total weight), `mean [d]`, `scatter [d, d]` = sum y y^T with y = x - mean.
+    """`count` rows (each as often as it counts), `mean [d]`, `scatter [d, d]` = sum y y^T with y = x - mean.
 
     `cubic [d]` = sum ||y||^2 y and `quartic` = sum ||y||^4 are what the Ledoit-Wolf estimate needs beyond
     that (cubic only so that quartic can be merged), `unit [d]` = sum x / ||x|| is what the removal of the mean
@@ -45,10 +45,10 @@ class Moments:
 
     @classmethod
     def of(cls, x, weights=None, batch_rows: int | None = None) -> "Moments":
-        """Moments of the rows of `x [n, d]`; a row of weight w counts as w equal rows.
+        """Moments of the rows of `x [n, d]`; `weights [n]` are counts: a row of weight w stands for w equal rows.
 
         Works through `batch_rows` rows at a time, as many as suit the device, so beside `x` it needs d^2 plus one
-        batch. Raises ValueError for NaN, infinity, a wrong shape, negative weights or no row at a time.
+        batch. Raises ValueError for NaN, infinity, a wrong shape, weights that are no counts or no row at a time.
         """
         x = check_matrix(x)
         if batch_rows is not None:

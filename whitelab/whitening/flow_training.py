@@ -39,9 +39,8 @@ def fit_flow(
     reversal for permutation, one epoch of 32 pairs a step, learning rate 1e-3, weight decay 0.01, gradients clipped to
     norm 1, actnorm started from the first batch. Ours: single sentences in place of pairs (so 64 a step), odd d, a
     coordinate that does not vary keeps its scale, float32 in training and float64 afterwards, on a GPU where there
-    is one. An epoch sees each row as often as it occurs; where `counts` are not whole, as often on average.
-    `progress(done, total)` counts steps and may raise to cancel. The same seed gives the same map on one device. Of
-    rows that do not vary nothing is learnt: the rank is 0.
+    is one. An epoch sees each row as often as it occurs. `progress(done, total)` counts steps and may raise to
+    cancel. The same seed gives the same map on one device. Of rows that do not vary nothing is learnt: the rank is 0.
     """
     for name, value in (("epochs", epochs), ("levels", levels), ("depth", depth), ("width", width), ("batch", batch)):
         check_int(value, name, 1)
@@ -70,11 +69,7 @@ def fit_flow(
 
 def _batches(counts: Float[Tensor, "n"], batch: int, generator: torch.Generator) -> Iterator[Int[Tensor, "b"]]:
     """Numbers of rows, `batch` at a time, for ever: epoch after epoch, each in an order of its own."""
-    whole = counts.round()
-    if not torch.equal(whole, counts):
-        while True:
-            yield torch.multinomial(counts, batch, replacement=True, generator=generator)
-    every, rest = torch.arange(len(counts)).repeat_interleave(whole.long()), torch.empty(0, dtype=torch.int64)
+    every, rest = torch.arange(len(counts)).repeat_interleave(counts.long()), torch.empty(0, dtype=torch.int64)
     while True:
         while len(rest) < batch:
             rest = torch.cat([rest, every[torch.randperm(len(every), generator=generator)]])

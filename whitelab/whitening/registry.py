@@ -453,7 +453,7 @@ def fit_to_rows(
     """Fit any `spec` to the rows of `x`, each of which counts `counts` times (once where None), none not at all.
 
     For a variant of moments this is `fit`. `progress(done, total)` is called by those `of_rows`, and may raise to
-    cancel. Raises ValueError as `fit`, for counts below 0 and where no row counts.
+    cancel. Raises ValueError as `fit`, for counts that are not whole or below 0, and where no row counts.
     """
     x = check_matrix(x)
     counts = x.new_ones(len(x)) if counts is None else check_weights(counts, len(x)).to(x.device)

@@ -1,8 +1,9 @@
 """Measures of the shape of an embedding space: how narrow, how spread, how many dimensions in use.
 
-Where rows may carry weights a row of weight w counts as w equal rows, so a measure over every sentence occurrence
-costs no more than one over the unique sentences. The others are over the rows as they are, the unique sentences of a
-task: `METRICS` says which, with formula, range, source and what each cannot see. Results are plain floats in float64.
+Where rows may carry weights these are counts: a row of weight w, a whole number, stands for w equal rows, so a measure
+over every sentence occurrence costs no more than one over the unique sentences. The others are over the rows as they
+are, the unique sentences of a task: `METRICS` says which, with formula, range, source and what each cannot see. Results
+are plain floats in float64.
 """
 
 from whitelab.statistics.geometry.clusters import CLUSTERS, Clusters, clusters

@@ -73,7 +73,7 @@ def normalize(x: Float[Tensor | np.ndarray, "n d"]) -> Float[Tensor, "n d"]:
 
 
 def row_weights(weights, x: Tensor) -> Tensor:
-    """The weight of every row of `x`, float64; 1 where none are given."""
+    """How often every row of `x` counts, float64; once where no weights are given."""
     if weights is None:
         return torch.ones(x.shape[0], dtype=torch.float64, device=x.device)
     return check_weights(weights, x.shape[0]).to(x.device)
