@@ -51,6 +51,21 @@ def test_arrays_are_embeddings_as_tensors_are():
     assert map_of(rows, setting).digest == map_of(LayerRows(same.values, torch.ones(5)), setting).digest
 
 
+@pytest.mark.parametrize("of", [np.array, torch.tensor])
+def test_a_space_copies_all_but_the_vectors_of_the_caller(of):
+    given = {name: of(x) for name, x in arrays().items()}
+    space, counts = LayerEmbeddings(**given, subset_names=("all",)), of(np.ones(5))
+    rows, before = LayerRows(given["values"], counts), given["gold"].tolist()
+    assert space.values.data_ptr() == rows.values.data_ptr() == torch.as_tensor(given["values"]).data_ptr()
+    for name in ("first", "second", "gold", "subset"):
+        given[name][:] = 0
+    counts[:] = 0
+    assert space.gold.tolist() == before
+    assert space.first.any()
+    assert space.second.any()
+    assert rows.counts.tolist() == [1] * 5
+
+
 NO_SPACE = """
 import numpy as np
 import whitelab

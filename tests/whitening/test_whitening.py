@@ -199,6 +199,17 @@ def test_a_layer_after_layernorm_keeps_d_minus_1_directions(layernorm):
         assert fitted(x).abs().max() < 100
 
 
+@pytest.mark.parametrize("name", sorted(OF_MOMENTS))
+def test_a_map_that_is_written_into_leaves_its_moments_as_they_are(name):
+    moments = Moments.of(rows())
+    held = moments.mean, moments.covariance, moments.eigen_all.vectors, moments.standardized[0]
+    before, fitted = [one.clone() for one in held], fit(SPECS[name], moments)
+    for part in (fitted.mean, fitted.matrix):
+        if part is not None:
+            part.zero_()
+    assert all(map(torch.equal, held, before))
+
+
 def test_an_array_or_a_list_is_mapped_as_a_tensor_is_and_a_map_shows_no_numbers():
     x = rows()
     fitted = fit("pca", Moments.of(x))

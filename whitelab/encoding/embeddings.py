@@ -195,7 +195,8 @@ class _Layers:
 class LayerRows(_Layers):
     """Embeddings of any sentences: `values [l, n, d]` of the unique ones and how often each counts, `[n]`.
 
-    Tensors or arrays. Raises TypeError for what holds no numbers, ValueError for shapes that do not fit.
+    Tensors or arrays, `values` as in `LayerEmbeddings` and `counts` copied. Raises TypeError for what holds no
+    numbers, ValueError for shapes that do not fit.
     """
 
     values: Float[Tensor | np.ndarray, "l n d"]
@@ -210,12 +211,16 @@ class LayerRows(_Layers):
 
 
 def _as_tensors(rows: "LayerRows | LayerEmbeddings", length: str, *names: str) -> None:
-    """Put tensors in place of arrays: `values [l, n, d]`, and of the other `names` one number a sentence or a pair."""
+    """Put tensors in place of arrays: `values [l, n, d]`, and of the other `names` one number a sentence or a pair.
+
+    Those are copies; `values`, of which there may be gigabytes, are the caller's.
+    """
     for name in ("values", *names):
         x, numbers_rows = as_tensor(getattr(rows, name), name), name in ("first", "second", "subset")
         if numbers_rows and x.is_floating_point():
             raise ValueError(f"{name} must hold whole numbers, got {x.dtype}")
-        object.__setattr__(rows, name, x if numbers_rows or x.is_floating_point() else x.double())
+        x = x if numbers_rows or x.is_floating_point() else x.double()
+        object.__setattr__(rows, name, x if name == "values" else x.clone())
     if rows.values.ndim != 3:
         raise ValueError(f"values must have the shape [l, n, d], got {list(rows.values.shape)}")
     size = rows.values.shape[1] if length == "n" else len(getattr(rows, names[0]))
@@ -362,8 +367,9 @@ class LayerEmbeddings(_Layers):
     subset. `counts [n]` says how often each sentence occurs in both columns together. `origin` says where they come
     from, `texts` holds the embedded text, by the name that a setting's `fit` gives it, that maps may be fitted on
     beside the task's own sentences, `words` of a `static:` or `sif:` model the task's tokens and how often each occurs
-    in its unique sentences. Tensors or arrays. Raises as `LayerRows`, and ValueError for a row or a subset that is not
-    there.
+    in its unique sentences. Tensors or arrays. `values` are not copied, being large: whoever changes them in place
+    changes what is computed anew and not what is kept, such as moments, so make other embeddings of other vectors. The
+    rest is copied. Raises as `LayerRows`, and ValueError for a row or a subset that is not there.
     """
 
     values: Float[Tensor | np.ndarray, "l n d"]

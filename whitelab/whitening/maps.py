@@ -78,7 +78,8 @@ class Map:
 class Whitener(Map):
     """z = (x - mean) matrix, an affine map.
 
-    `matrix` is `[d, m]`, or `[d]` when it only scales the coordinates, or None when it is the identity.
+    `matrix` is `[d, m]`, or `[d]` when it only scales the coordinates, or None when it is the identity. `mean` is a
+    copy, so that no map shares it with the moments it is of.
     """
 
     name: str
@@ -87,6 +88,9 @@ class Whitener(Map):
     rank: int
     k: int | None
     count: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", self.mean.clone())
 
     @property
     def dim(self) -> int:
