@@ -167,6 +167,16 @@ def rotation(d: int, seed: int = 0) -> torch.Tensor:
     return torch.from_numpy(q)
 
 
+@contextlib.contextmanager
+def float64_by_default():
+    """What torch makes where no type is said, of float64."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 @pytest.fixture
 def space() -> LayerEmbeddings:
     """Four full-rank layers of 60 sentences in 12 dimensions, 80 pairs in three subsets."""

@@ -9,6 +9,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules
 from tiny import DIM, TEXTS, build_model, write_pairs
 
+from tests.conftest import float64_by_default
 from whitelab.compare.grid import rows_of
 from whitelab.datasets import load
 from whitelab.encoding.checkpoints import PROMPTS_FILE, find_model, prompts
@@ -72,6 +73,9 @@ def test_the_own_output_is_that_of_sentence_transformers_with_and_without_a_prom
         left_out = "saved has modules after its layers (Dense), left out here: output: before its name keeps them"
         assert report.notes == ((left_out,) if pooling == "mean" else ())
         assert plain.shape[2] != encoder.dim or not torch.allclose(plain[-1], found[0], atol=1e-3)
+    with float64_by_default():
+        again = load_encoder(f"output:{folder}", device="cpu", max_length=40)
+    assert torch.equal(embed(again, TEXTS, name)[0], embed(encoder, TEXTS, name)[0])
 
 
 def test_the_store_knows_the_modules_and_the_pages_have_one_layer(tmp_path):

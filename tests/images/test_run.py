@@ -7,6 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
+from tests.conftest import float64_by_default
 from whitelab.datasets.images import DIGITS, ImageSet, load_images
 from whitelab.images.run import ConvEncoder, ImageRun, accuracies_of, full_spec, pixels, rate_factor, split
 from whitelab.training import objectives
@@ -43,6 +44,13 @@ def weights(run):
 
 def finished(run):
     return list(run.records(every=2))
+
+
+def test_the_type_that_torch_makes_by_default_changes_no_run():
+    with float64_by_default():
+        run = ImageRun(made(), SMALL["barlow"], steps=2, batch=32)
+        found = [record.loss for record in finished(run)]
+    assert found == [record.loss for record in finished(ImageRun(made(), SMALL["barlow"], steps=2, batch=32))]
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -11,11 +11,12 @@ from torch import nn
 from transformers import AutoModel
 from transformers.utils import logging
 
+from tests.conftest import float64_by_default
 from whitelab.training import TrainConfig, Trainer, objectives
 from whitelab.training.objectives import OBJECTIVES, Objective
 from whitelab.training.trainer import seeded, start
 
-from .doing import Identity, batches, same, weights
+from .doing import SPECS, Identity, batches, same, weights
 
 
 def infonce(z, temperature=0.05):
@@ -150,6 +151,19 @@ def test_autocast_is_near_float32_and_leaves_the_weights_in_it(config):
     trainer = Trainer(replace(config, precision="bfloat16"), SENTENCES, device="cpu")
     trainer.advance()
     assert {one.dtype for one in trainer.encoder.model.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_type_that_torch_makes_by_default_changes_no_step(config, spec):
+    config = replace(config, objective=spec, steps=2)
+
+    def losses():
+        trainer = Trainer(config, SENTENCES, device="cpu")
+        return [trainer.advance().loss for _ in range(2)]
+
+    usual = losses()
+    with float64_by_default():
+        assert losses() == usual
 
 
 def test_views_differ_by_dropout_alone(config):

@@ -8,6 +8,7 @@ import row_maps
 import torch
 from torch.testing import assert_close
 
+from tests.conftest import float64_by_default
 from whitelab.statistics.moments import Moments
 from whitelab.whitening import fit, fit_to_rows, flow
 
@@ -137,6 +138,12 @@ def test_equal_seeds_give_equal_maps_and_others_do_not():
     first, again, other = (fit_to_rows(f"flow:seed={seed}", rows())(rows()) for seed in (0, 0, 1))
     assert torch.equal(first, again)
     assert not torch.allclose(first, other)
+
+
+def test_the_type_that_torch_makes_by_default_changes_no_map():
+    usual = fit_to_rows("flow", rows())(rows())
+    with float64_by_default():
+        assert torch.equal(fit_to_rows("flow", rows())(rows()), usual)
 
 
 def test_the_cost_stands_beside_it():

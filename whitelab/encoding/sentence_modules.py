@@ -181,7 +181,7 @@ def _read(files: ModelFiles, dim: int) -> SentenceModules:
     if pooling is None:
         raise ModelError(f"model={files.name!r} has no Pooling in {MODULES_FILE}")
     dim = check_int(min(dim, saved.get("truncate_dim") or dim), "truncate_dim", 1)
-    made = torch.nn.Sequential(*heads).eval().requires_grad_(False)
+    made = torch.nn.Sequential(*heads).float().eval().requires_grad_(False)
     # What is handed to the tokenizer comes before what the module says of itself.
     lengths = [one.get("model_max_length") for one in handed] + [about.get("max_seq_length")]
     longest = next((check_int(one, "max_seq_length", 1) for one in lengths if one is not None), None)

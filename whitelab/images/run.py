@@ -64,7 +64,8 @@ class ConvEncoder(nn.Sequential):
         layers = []
         for number, (before, after) in enumerate(zip((channels, *WIDTHS), WIDTHS, strict=False)):
             stride = 2 if number else 1
-            layers += [nn.Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU(inplace=True)]
+            layers.append(nn.Conv2d(before, after, 3, stride, 1, bias=False, dtype=torch.float32))
+            layers += [nn.BatchNorm2d(after, dtype=torch.float32), nn.ReLU(inplace=True)]
         super().__init__(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 

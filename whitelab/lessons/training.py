@@ -66,13 +66,13 @@ def trained(space: LayerEmbeddings, objective: str) -> tuple[Point, ...]:
     x = normalize(space.combine(setting_on(space, _SETTING).layers)).float() * space.dim**0.5
     generator = torch.Generator().manual_seed(0)
     width = _width(space)
-    start = torch.linalg.qr(torch.randn(space.dim, width, generator=generator))[0]
+    start = torch.linalg.qr(torch.randn(space.dim, width, generator=generator, dtype=x.dtype))[0]
     weights = start.requires_grad_(True)
     optimiser = torch.optim.Adam([weights], lr=_RATE)
     points = [_point(space, x @ weights.detach(), 0)]
     for step in range(1, _STEPS + 1):
         rows = x[torch.randperm(len(x), generator=generator)[: _batch(space)]]
-        kept = torch.rand(2, *rows.shape, generator=generator) >= _DROPOUT
+        kept = torch.rand(2, *rows.shape, generator=generator, dtype=x.dtype) >= _DROPOUT
         loss = _loss(objective, (rows * kept / (1 - _DROPOUT)) @ weights, generator)
         optimiser.zero_grad()
         loss.backward()

@@ -151,8 +151,8 @@ class Trainer:
                     )
                 if draws or views == 1:
                     return
-                noise = torch.randn(1, config.batch, self.encoder.dim, generator=generator).expand(views, -1, -1)
-                z = deepcopy(self.top["head"])(noise.to(self.device), generator)
+                noise = torch.randn(1, config.batch, self.encoder.dim, generator=generator, dtype=torch.float32)
+                z = deepcopy(self.top["head"])(noise.to(self.device).expand(views, -1, -1), generator)
         finally:
             self._train_mode(False)
         alike = torch.isclose(z, z[:1], rtol=1e-3, atol=1e-5).all(dim=-1).all(dim=0)

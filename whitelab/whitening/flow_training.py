@@ -84,7 +84,7 @@ def _started(
     parameters: dict[str, Tensor] = {}
 
     def normal(*shape: int) -> Tensor:
-        return (_WEIGHT_DEVIATION * torch.randn(*shape, generator=generator)).to(x.device)
+        return (_WEIGHT_DEVIATION * torch.randn(*shape, generator=generator, dtype=x.dtype)).to(x.device)
 
     def normalised(name: str, y: Tensor) -> Tensor:
         deviation = y.std(0, correction=0)

@@ -1,6 +1,7 @@
 """The small networks between encoder and loss. They are trained with the encoder and thrown away afterwards.
 
-All take `h [v, b, d]`, view i of sentence j at `h[i, j]`, and a generator for what they draw.
+All take `h [v, b, d]`, view i of sentence j at `h[i, j]`, and a generator for what they draw. They are made in float32,
+as encoders give `h`, whatever torch makes where nothing is said.
 """
 
 import torch
@@ -19,7 +20,7 @@ class TanhHead(nn.Module):
 
     def __init__(self, dim: int):
         super().__init__()
-        self.linear = nn.Linear(dim, dim)
+        self.linear = nn.Linear(dim, dim, dtype=torch.float32)
 
     def forward(self, h: Float[Tensor, "v b d"], generator: torch.Generator | None = None) -> Float[Tensor, "v b d"]:
         return torch.tanh(self.linear(h))
@@ -94,10 +95,10 @@ class Projection(nn.Module):
 
     def __init__(self, dim: int, hidden: int, out: int, depth: int = 1):
         super().__init__()
-        layers = []
+        layers, kind = [], {"dtype": torch.float32}
         for width in (dim, *[hidden] * (depth - 1)):
-            layers += [nn.Linear(width, hidden), nn.BatchNorm1d(hidden), nn.ReLU(inplace=True)]
-        self.layers = nn.Sequential(*layers, nn.Linear(hidden, out))
+            layers += [nn.Linear(width, hidden, **kind), nn.BatchNorm1d(hidden, **kind), nn.ReLU(inplace=True)]
+        self.layers = nn.Sequential(*layers, nn.Linear(hidden, out, **kind))
 
     def forward(self, h: Float[Tensor, "v b d"], generator: torch.Generator | None = None) -> Float[Tensor, "v b m"]:
         return self.layers(h.flatten(0, 1)).unflatten(0, h.shape[:2])

@@ -139,7 +139,7 @@ class Objective:
         device: str | torch.device = "cpu",
     ) -> None:
         """Raise ValueError where `head` (on `device`) and loss cannot take `batch` sentences of `dim` dimensions."""
-        noise = torch.randn(self.positives(spec), batch, dim, generator=generator).to(device)
+        noise = torch.randn(self.positives(spec), batch, dim, generator=generator, dtype=torch.float32).to(device)
         z = head(noise, generator)
         self.loss(spec, z, generator, z.detach() if self.needs_target() else None)
 
