@@ -18,6 +18,7 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 
 NAME = "pretended"
 _setup_privateuseone_for_python_backend(NAME)  # torch's own place for devices that are written in Python
+getattr(torch, NAME).get_amp_supported_dtype = lambda: [torch.bfloat16]  # asked for even where autocast is kept out
 DEVICE = torch.device(f"{NAME}:0")
 
 aten = torch.ops.aten

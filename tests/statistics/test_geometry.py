@@ -188,6 +188,13 @@ def test_uniformity_does_not_depend_on_the_tiles(monkeypatch):
     assert geometry.uniformity(rows(100), torch.arange(100)) == pytest.approx(whole, abs=1e-12)
 
 
+def test_autocast_changes_no_uniformity():
+    x = torch.randn(1500, 8, generator=torch.Generator().manual_seed(0)) + 3
+    expected = geometry.uniformity(x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert geometry.uniformity(x) == expected
+
+
 @pytest.mark.parametrize("dim", [3, 12, 384])
 def test_points_uniform_on_the_sphere_reach_the_floor_and_a_cone_does_not(dim):
     x = torch.randn(2500, dim, generator=torch.Generator().manual_seed(dim))

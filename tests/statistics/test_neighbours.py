@@ -55,6 +55,15 @@ def test_neighbours_in_tiles_are_those_of_a_plain_search(n, tiles, searched_in_f
     assert nearest(x).tolist() == lists.tolist()
 
 
+def test_autocast_changes_no_neighbour(tiles):
+    expected = nearest_rows(cone(), TOPS)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = nearest_rows(cone(), TOPS)
+    for metric in TOPS:
+        assert torch.equal(found[metric].rows, expected[metric].rows)
+        assert torch.equal(found[metric].values, expected[metric].values)
+
+
 def test_rows_that_float32_cannot_tell_apart_are_told_apart(tiles, searched_in_full):
     x = cone(300)
     x[:150] = x[0] + 1e-6 * torch.randn(150, 24, generator=torch.Generator().manual_seed(1), dtype=torch.float64)

@@ -79,6 +79,12 @@ def threads_on(device: torch.device) -> int | None:
     return None if device.type == "cpu" else 1
 
 
+def own_precision(device: str | torch.device) -> torch.autocast:
+    """Arithmetic in the type of its numbers, as a context: autocast, which a caller may have on in this thread, would
+    round what is float32 to three digits or fewer. It does not reach float64."""
+    return torch.autocast(torch.device(device).type, enabled=False)
+
+
 def for_statistics(device: str) -> str:
     """`device` where it multiplies float64 faster than the CPU (measured once a process), else `cpu`.
 

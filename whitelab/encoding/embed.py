@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.base.checks import check_is, check_strings
-from whitelab.base.devices import to_host
+from whitelab.base.devices import own_precision, to_host
 from whitelab.base.machine import within_memory
 from whitelab.base.progress import Progress, silent
 from whitelab.base.threads import side_by_side
@@ -285,7 +285,7 @@ def _forward(encoder: Encoder, ids: list[list[int]], pooling: str) -> dict[str, 
 
 def _computed(encoder: Encoder, ids: list[list[int]], pooling: str) -> dict[str, Tensor]:
     """What `encoder.forward` gives, on the CPU. Raises NotFinite where something in it is no number."""
-    with torch.autocast(torch.device(encoder.device).type, enabled=False):  # whatever the caller has on in this thread
+    with own_precision(encoder.device):
         pooled = encoder.forward(ids, pooling)
     if not all(torch.isfinite(torch.stack(rows.aminmax())).all() for rows in pooled.values()):
         advice = "its weights are damaged" if encoder.dtype == "float32" else "choose dtype='float32'"

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab.base.checks import as_tensor, check_choice, check_matrix, check_shape
-from whitelab.base.devices import threads_on
+from whitelab.base.devices import own_precision, threads_on
 from whitelab.base.threads import side_by_side
 from whitelab.statistics.geometry.cosines import normalize, row_weights
 
@@ -59,8 +59,9 @@ def uniformity(x, weights=None, t: float = 2.0) -> float:
         v = v.float()
     tiles = range(0, len(v), _tile(v))
     threads = threads_on(v.device) if len(tiles) > _FEW_TILES else 1
-    parts = side_by_side(partial(_kernel_sum, v, a), tiles, threads)
-    return float(((sum(parts) * math.exp(-2 * t) + w @ (w - 1)) / (n * (n - 1))).log())
+    with own_precision(v.device):
+        total = sum(side_by_side(partial(_kernel_sum, v, a), tiles, threads))
+    return float(((total * math.exp(-2 * t) + w @ (w - 1)) / (n * (n - 1))).log())
 
 
 def _kernel_sum(v: Float[Tensor, "n d"], a: Float[Tensor, "n"], i: int) -> Float[Tensor, ""]:

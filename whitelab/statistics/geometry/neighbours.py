@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from whitelab.base.checks import check_choice, check_int, check_matrix
+from whitelab.base.devices import own_precision
 from whitelab.base.progress import Progress, Steps, silent
 from whitelab.statistics.geometry.cosines import normalize
 from whitelab.statistics.linalg import exact
@@ -54,8 +55,9 @@ def nearest_rows(x: Float[Tensor, "n d"], tops: Mapping[str, int], progress: Pro
     scores = {metric: _score(metric, x) for metric in tops}
     if _is_small(x, max(tops.values())):
         return {metric: scores[metric].sorted(scores[metric].in_full(top)) for metric, top in tops.items()}
-    best = _best_of_groups(x, scores, progress)
-    return {metric: _decided(scores[metric], best.pop(metric), top) for metric, top in tops.items()}
+    with own_precision(x.device):
+        best = _best_of_groups(x, scores, progress)
+        return {metric: _decided(scores[metric], best.pop(metric), top) for metric, top in tops.items()}
 
 
 def nearest(x: Float[Tensor, "n d"], top: int = 10) -> Int[Tensor, "n t"]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity, cross_entropy, normalize
 
 from whitelab.base.checks import check_choice, check_int
+from whitelab.base.devices import own_precision
 from whitelab.training.objectives.batch_whitening import whiten_slices
 
 # The temperature of SimCSE and WhitenedCSE.
@@ -288,8 +289,7 @@ def _cosines(x: Float[Tensor, "b d"], y: Float[Tensor, "c d"]) -> Float[Tensor, 
 
 
 def _products(x: Float[Tensor, "b d"], y: Float[Tensor, "c d"]) -> Float[Tensor, "b c"]:
-    """x y^T in the precision of its factors: autocast would round cosines to three digits or fewer."""
-    with torch.autocast(x.device.type, enabled=False):
+    with own_precision(x.device):
         return x @ y.T
 
 
