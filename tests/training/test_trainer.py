@@ -153,17 +153,22 @@ def test_autocast_is_near_float32_and_leaves_the_weights_in_it(config):
     assert {one.dtype for one in trainer.encoder.model.parameters()} == {torch.float32}
 
 
+def two_losses(config, spec):
+    trainer = Trainer(replace(config, objective=spec, steps=2), SENTENCES, device="cpu")
+    return [trainer.advance().loss for _ in range(2)]
+
+
 @pytest.mark.parametrize("spec", SPECS)
 def test_the_type_that_torch_makes_by_default_changes_no_step(config, spec):
-    config = replace(config, objective=spec, steps=2)
-
-    def losses():
-        trainer = Trainer(config, SENTENCES, device="cpu")
-        return [trainer.advance().loss for _ in range(2)]
-
-    usual = losses()
+    usual = two_losses(config, spec)
     with float64_by_default():
-        assert losses() == usual
+        assert two_losses(config, spec) == usual
+
+
+def test_autocast_that_the_caller_has_on_changes_no_step(config):
+    usual = two_losses(config, "simcse")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert two_losses(config, "simcse") == usual
 
 
 def test_views_differ_by_dropout_alone(config):

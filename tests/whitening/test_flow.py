@@ -140,9 +140,10 @@ def test_equal_seeds_give_equal_maps_and_others_do_not():
     assert not torch.allclose(first, other)
 
 
-def test_the_type_that_torch_makes_by_default_changes_no_map():
+@pytest.mark.parametrize("on", [float64_by_default, lambda: torch.autocast("cpu", dtype=torch.bfloat16)])
+def test_what_the_caller_has_on_changes_no_map(on):
     usual = fit_to_rows("flow", rows())(rows())
-    with float64_by_default():
+    with on():
         assert torch.equal(fit_to_rows("flow", rows())(rows()), usual)
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from whitelab.base.checks import check_choice, check_strings
-from whitelab.base.devices import DTYPES, dtypes_for
+from whitelab.base.devices import DTYPES, dtypes_for, own_precision
 from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.base.wording import cut_note
@@ -183,7 +183,7 @@ class Trainer:
         self.optimiser.zero_grad(set_to_none=True)
         self._train_mode(True)
         try:
-            with seeded(self.config.seed, "step", number) as generator:
+            with seeded(self.config.seed, "step", number) as generator, own_precision(self.device):
                 loss, shapes = self._backward(number, generator)
         except (objectives.SingularBatch, torch.linalg.LinAlgError) as error:
             return self._stopped(number, began, health.failed(error))

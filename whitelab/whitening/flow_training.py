@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab.base.checks import check_int
+from whitelab.base.devices import own_precision
 from whitelab.base.progress import Progress, silent
 from whitelab.statistics import linalg
 from whitelab.statistics.linalg import exact
@@ -51,11 +52,12 @@ def fit_flow(
     rows = x.to(device, torch.float32)
     batches = _batches(counts.cpu(), batch, generator)
     first = next(batches)
-    parameters = _started(rows[first.to(device)], levels, depth, width, generator)
+    with own_precision(device):
+        parameters = _started(rows[first.to(device)], levels, depth, width, generator)
     optimiser = _Adam(parameters, lr)
     for step in range(total):
         here = rows[(first if step == 0 else next(batches)).to(device)]
-        with torch.enable_grad():
+        with torch.enable_grad(), own_precision(device):
             loss = flow.bits(*flow.forward(parameters, here, levels, depth))
             gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
         optimiser.step(gradients)
