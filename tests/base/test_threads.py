@@ -51,6 +51,14 @@ def test_torch_has_its_threads_again_here_and_in_threads_yet_to_come(threads):
     assert [torch.get_num_threads(), *found] == [threads, threads]
 
 
+def test_what_is_made_in_inference_mode_is_written_into_by_all(threads):
+    with torch.inference_mode():
+        found = torch.zeros(6)
+        assert list(side_by_side(lambda i: found[i].fill_(i) is not None, range(6))) == [True] * 6
+    assert found.tolist() == list(range(6))
+    assert list(side_by_side(lambda _: torch.is_inference_mode_enabled(), range(6))) == [False] * 6
+
+
 def test_a_single_item_has_every_thread(threads):
     assert list(side_by_side(lambda _: torch.get_num_threads(), [0])) == [threads]
 

@@ -46,8 +46,9 @@ def finished(run):
     return list(run.records(every=2))
 
 
-def test_the_type_that_torch_makes_by_default_changes_no_run():
-    with float64_by_default():
+@pytest.mark.parametrize("on", [float64_by_default, torch.inference_mode])
+def test_what_the_caller_has_on_changes_no_run(on):
+    with on():
         run = ImageRun(made(), SMALL["barlow"], steps=2, batch=32)
         found = [record.loss for record in finished(run)]
     assert found == [record.loss for record in finished(ImageRun(made(), SMALL["barlow"], steps=2, batch=32))]

@@ -8,6 +8,7 @@ import pytest
 import reference
 import torch
 
+from tests.conftest import make_space
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.correlation import AGGREGATES
@@ -226,3 +227,16 @@ def test_a_heatmap_read_off_the_curves_is_that_of_the_maps_at_that_k(any_space, 
             assert cell.layers == other.layers
             assert cell.spearman == pytest.approx(other.spearman, abs=1e-6)
             assert cell.rank == other.rank
+
+
+def test_curves_are_the_same_in_inference_mode_whose_threads_write_into_its_tensors():
+    usual, threads = make_space(), torch.get_num_threads()
+    setting = Setting.parse("L1+L2:pca")
+    try:
+        torch.set_num_threads(2)
+        with torch.inference_mode():
+            here = make_space()
+            found = k_curve(here, setting), k_curves(here, setting), pair_curves(here, setting)
+    finally:
+        torch.set_num_threads(threads)
+    assert found == (k_curve(usual, setting), k_curves(usual, setting), pair_curves(usual, setting))

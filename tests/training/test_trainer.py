@@ -1,6 +1,7 @@
 """Steps equal a plain loop, and the views of a sentence differ by what they should."""
 
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -165,10 +166,27 @@ def test_the_type_that_torch_makes_by_default_changes_no_step(config, spec):
         assert two_losses(config, spec) == usual
 
 
-def test_autocast_that_the_caller_has_on_changes_no_step(config):
-    usual = two_losses(config, "simcse")
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert two_losses(config, "simcse") == usual
+ON = torch.inference_mode, torch.no_grad, lambda: torch.autocast("cpu", dtype=torch.bfloat16)
+
+
+@pytest.mark.parametrize("on", ON)
+@pytest.mark.parametrize("spec", ["simcse", "byol:embedding=8,hidden=16"])
+def test_what_the_caller_has_on_changes_no_step(config, spec, on):
+    usual = two_losses(config, spec)
+    with on():
+        assert two_losses(config, spec) == usual
+
+
+def test_a_state_that_is_restored_in_inference_mode_is_trained_on(config):
+    states = []
+    for on in (nullcontext, torch.inference_mode):
+        first = Trainer(config, SENTENCES, device="cpu")
+        first.advance()
+        with on():
+            second = Trainer(config, SENTENCES, device="cpu")
+            second.restore(first.state())
+        states.append(second.advance().loss)
+    assert states[0] == states[1]
 
 
 def test_views_differ_by_dropout_alone(config):

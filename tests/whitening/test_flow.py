@@ -140,7 +140,10 @@ def test_equal_seeds_give_equal_maps_and_others_do_not():
     assert not torch.allclose(first, other)
 
 
-@pytest.mark.parametrize("on", [float64_by_default, lambda: torch.autocast("cpu", dtype=torch.bfloat16)])
+ON = float64_by_default, torch.inference_mode, torch.no_grad, lambda: torch.autocast("cpu", dtype=torch.bfloat16)
+
+
+@pytest.mark.parametrize("on", ON)
 def test_what_the_caller_has_on_changes_no_map(on):
     usual = fit_to_rows("flow", rows())(rows())
     with on():

@@ -20,14 +20,16 @@ def side_by_side(work: Callable[[Item], Result], items: Iterable[Item], threads:
 
     Threads that share an operation wait for each other after every one: two that work alone reach 350 GFLOP/s
     in float32 matrix products where two together reach 220, and 2,500 against 1,300 in bfloat16. One item, or
-    one thread, is worked on where the call is, with every thread. An error is raised in its turn; closing the
-    iterator waits for what has begun and drops the rest.
+    one thread, is worked on where the call is, with every thread. Where the call is in torch's inference mode all of it
+    is. An error is raised in its turn; closing the iterator waits for what has begun and drops the rest.
     """
     items = list(items)
     count = min((_here.whole or torch.get_num_threads()) if threads is None else threads, len(items))
     if count <= 1:
         yield from map(work, items)
         return
+    if torch.is_inference_mode_enabled():  # which a thread does not take over, nor may it write into tensors made there
+        work = torch.inference_mode()(work)
     with single_threads(count) as pool:
         left = iter(items)
         under_way = deque(pool.submit(work, item) for item in islice(left, 2 * count))

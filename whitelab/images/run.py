@@ -106,6 +106,7 @@ class ImageRun:
     fit the data.
     """
 
+    @torch.inference_mode(False)  # as a Trainer
     def __init__(
         self,
         data: ImageSet,
@@ -173,6 +174,7 @@ class ImageRun:
                 if len(part) == self.batch:
                     yield self.rows[part]
 
+    @torch.inference_mode(False)
     def _step(self, step: int, images: Float[Tensor, "b c h w"]) -> tuple[float, Float[Tensor, "v b d"]]:
         """One step of Adam; none where the loss is no number, though the batch norms have seen the images."""
         spec, target = self.spec, None

@@ -83,6 +83,8 @@ class Trainer:
     the sentences, ModelError where the start cannot be had.
     """
 
+    # Whatever mode the caller is in: what is made in torch's inference mode learns nothing ever.
+    @torch.inference_mode(False)
     def __init__(
         self,
         config: TrainConfig,
@@ -177,6 +179,7 @@ class Trainer:
             notes += reversed_note(found.spearman, self.evaluation.n_pairs), no_positives(gold, rule)
         return replace(found, note="; ".join(filter(None, notes)), seconds=time.perf_counter() - began)
 
+    @torch.inference_mode(False)
     def advance(self) -> StepRecord:
         """Take the next step and say how it went; a step that cannot be taken leaves every weight as it was."""
         began, number = time.perf_counter(), self.step + 1
@@ -321,6 +324,7 @@ class Trainer:
             "first_shapes": {name: [one.spread, one.rank] for name, one in self.first_shapes.items()},
         }
 
+    @torch.inference_mode(False)
     def restore(self, state: dict) -> None:
         """Go on from a `state`; the encoder's weights are the caller's."""
         self.step = state["step"]

@@ -21,6 +21,7 @@ _WEIGHT_DEVIATION = 0.05
 _FLAT = 1e-6  # a coordinate that varies less than this share of the most varying one is not stretched
 
 
+@torch.inference_mode(False)  # which also takes gradients up again
 def fit_flow(
     x: Float[Tensor, "n d"],
     counts: Float[Tensor, "n"],
@@ -57,7 +58,7 @@ def fit_flow(
     optimiser = _Adam(parameters, lr)
     for step in range(total):
         here = rows[(first if step == 0 else next(batches)).to(device)]
-        with torch.enable_grad(), own_precision(device):
+        with own_precision(device):
             loss = flow.bits(*flow.forward(parameters, here, levels, depth))
             gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
         optimiser.step(gradients)
