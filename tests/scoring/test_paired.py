@@ -48,6 +48,21 @@ def test_scores_that_must_be_equal_are_the_same_and_others_are_not(layernorm):
     assert found[1].difference.low == found[1].difference.high == found[1].difference.estimate == 0
 
 
+@pytest.mark.parametrize("how", ["all", "mean"])
+def test_a_score_of_other_gold_is_refused_also_where_it_shares_a_row(space, how):
+    first, second = scores(space, "pca", "zca", aggregate=how)
+    other = replace(space, gold=space.gold.flip(0))
+    (wrong,) = scores(other, "zca", aggregate=how)
+    assert paired(space, [first, second]).rows == (0, 0)
+    for given, place in (([first, wrong], 1), ([wrong, first], 0)):
+        with pytest.raises(ValueError, match=rf"scores\[{place}\] must be of the pairs and the gold of space: it is "):
+            paired(space, given)
+    constant = replace(space, gold=torch.ones_like(space.gold))
+    with pytest.raises(ValueError, match=r"scores\[0\] must be of the pairs .*, None there"):
+        paired(constant, [first])
+    assert paired(constant, scores(constant, "pca", aggregate=how)).against()[0].verdict == "same"
+
+
 def test_two_spaces_without_a_name_are_not_the_same(space):
     other = replace(space, values=space.values.flip(1))
     first, second = (scores(one, "pca")[0] for one in (space, other))

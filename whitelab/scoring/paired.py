@@ -13,7 +13,7 @@ from whitelab.base.checks import check_int, check_is, check_several
 from whitelab.base.progress import Progress, silent
 from whitelab.encoding.embeddings import LayerEmbeddings, check_space
 from whitelab.scoring.fit_scopes import fitted_vectors
-from whitelab.scoring.score import Score
+from whitelab.scoring.score import Score, percent
 from whitelab.scoring.setting import Protocol
 from whitelab.statistics.correlation import Judged, ranked_at_once, spearman
 from whitelab.statistics.significance import (
@@ -97,18 +97,20 @@ def paired(
     """Resample `scores`, all of the pairs of `space`, together: one bootstrap, so every difference is a paired one.
 
     Scores that must be equal (`whitening.cosine_class`) share a row of it: their difference is 0, not its rounding.
-    Raises ValueError for scores that are aggregated differently and for none, TypeError as `check_space` and for what
-    is no Score.
+    Raises ValueError for scores that are aggregated differently, for one of other pairs or other gold scores and for
+    none, TypeError as `check_space` and for what is no Score.
     """
     if not isinstance(space, Judged):
         check_space(space)
     how = check_several(scores, "scores", Score, _GIVES)[0].setting.aggregate
     if any(one.setting.aggregate != how for one in scores):
         raise ValueError(f"scores must share one aggregate, got {', '.join(one.setting.aggregate for one in scores)}")
+    against = (space.judged if isinstance(space, LayerEmbeddings) else space).cpu()
+    for place, one in enumerate(scores):
+        _check_is_of(against, one, f"scores[{place}]")
     firsts: list[Score] = []  # of every row
     rows = tuple(_row_of(one, firsts) for one in scores)
     cosines = torch.stack([one.cosines for one in firsts])
-    against = (space.judged if isinstance(space, LayerEmbeddings) else space).cpu()
     drawn = bootstrap(cosines, against.gold, against.subset, against.n_subsets, how, resamples, progress=progress)
     return Paired(tuple(scores), rows, drawn, cosines, against.gold, ranked_at_once(space.n_subsets, how))
 
@@ -182,6 +184,17 @@ def unless_starved(verdict: str, starved: bool) -> str:
 def settled(verdict: str) -> bool:
     """Whether what a verdict (`verdict_of`) is of is there beyond doubt, or cannot be there at all."""
     return verdict in ("gain", "loss", "same")
+
+
+def _check_is_of(judged: Judged, score: Score, name: str) -> None:
+    """Raise ValueError where these pairs and their gold scores give its cosines another score."""
+    there = percent(float(judged.spearman(score.cosines, score.setting.aggregate)))
+    if there is None or score.spearman is None:
+        same = there is score.spearman
+    else:
+        same = math.isclose(there, score.spearman, rel_tol=0, abs_tol=_ROUNDING)
+    if not same:
+        raise ValueError(f"{name} must be of the pairs and the gold of space: it is {score.spearman}, {there} there")
 
 
 def _row_of(score: Score, firsts: list[Score]) -> int:
