@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from processes import run_python
@@ -11,8 +12,10 @@ from whitelab.base.checks import (
     check_batch,
     check_choice,
     check_int,
+    check_integers,
     check_layers,
     check_matrix,
+    check_shape,
     check_strings,
     check_weights,
 )
@@ -130,6 +133,12 @@ def test_a_matrix_comes_back_in_a_type_that_can_be_squared(given, wanted):
     assert check_matrix(torch.ones(2, 3, dtype=given)).dtype == wanted
 
 
+def test_a_tensor_stays_where_it_is_whatever_device_torch_makes_others_on():
+    x = torch.ones(3, 2)
+    with torch.device("meta"):
+        assert check_shape(x, "x", "n d") is x
+
+
 def test_an_array_that_runs_backwards_is_a_matrix():
     x = torch.arange(6.0).reshape(3, 2).numpy()
     assert check_batch(x[::-1, ::-1]).tolist() == [[5, 4], [3, 2], [1, 0]]
@@ -153,6 +162,29 @@ def test_a_list_of_pythons_floats_keeps_every_digit():
     rows = [[100_000_001.0], [100_000_002.0]]
     assert check_matrix(rows).tolist() == rows
     assert check_matrix(tuple(map(tuple, rows))).tolist() == rows
+
+
+TABLE = pd.DataFrame({"b": [3.0, 1, 2], "a": [4, 5, 6]}, index=[7, 5, 5])
+
+
+def test_a_table_of_pandas_is_its_numbers_in_its_own_order_whatever_its_index_and_names():
+    assert check_matrix(TABLE).tolist() == TABLE.to_numpy().tolist() == [[3, 4], [1, 5], [2, 6]]
+    assert check_shape(TABLE.b, "gold", "p").tolist() == [3, 1, 2]
+    assert check_shape(TABLE.b.sort_values(), "gold", "p").tolist() == [1, 2, 3]
+    assert check_integers(TABLE.a[TABLE.a > 4], "first", "p").tolist() == [5, 6]
+    assert check_weights(TABLE.b.astype("Int64"), 3).tolist() == [3, 1, 2]
+    with pytest.raises(TypeError, match="rows must be a tensor, an array or a list of numbers, got DataFrame"):
+        check_matrix(TABLE.assign(c=["x", "y", "z"]), "rows")
+    with pytest.raises(ValueError, match="rows must hold finite numbers, row 1 has NaN"):
+        check_matrix(TABLE.where(TABLE != 1), "rows")
+
+
+def test_an_array_is_taken_where_nothing_in_it_is_masked():
+    bare = np.arange(6.0).reshape(3, 2)
+    assert check_matrix(np.ma.masked_array(bare)).tolist() == bare.tolist()
+    assert check_matrix(np.ma.masked_greater(bare, 9)).tolist() == bare.tolist()
+    with pytest.raises(ValueError, match="rows must have no masked numbers, got 2"):
+        check_matrix(np.ma.masked_greater(bare, 3), "rows")
 
 
 @pytest.mark.parametrize(

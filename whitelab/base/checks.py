@@ -86,18 +86,27 @@ def is_whole(value) -> bool:
 def as_tensor(x, name: str = "x") -> Tensor:
     """`x` as a tensor, a list in float64: Python's floats have 64 bits, of which torch would keep 32.
 
-    An array whose rows or columns run backwards is copied, which torch would refuse, and one that cannot be written to,
-    of which it would warn. Raises TypeError for what holds no numbers, such as text, and for lists of different
-    lengths.
+    What gives an array, such as a table of pandas or a column of it, is that array, in its own order whatever its
+    index. An array whose rows or columns run backwards is copied, which torch would refuse, and one that cannot be
+    written to, of which it would warn. Raises TypeError for what holds no numbers, such as text, and for lists of
+    different lengths, ValueError for an array of which some are masked.
     """
+    if isinstance(x, Tensor):
+        return x
+    kind = type(x)
+    if hasattr(kind, "__array__") and not hasattr(kind, "__array_interface__"):
+        x = x.__array__()  # torch would ask it for x[0], which is a column, or a row by its label
+    mask = getattr(x, "mask", None)  # which torch would leave out
+    if mask is not None and mask.any():
+        raise ValueError(f"{name} must have no masked numbers, got {mask.sum()}")
     locked = not getattr(getattr(x, "flags", None), "writeable", True)
     if locked or min(getattr(x, "strides", ()), default=0) < 0:
         x = x.copy()
     try:
         return torch.as_tensor(x, dtype=torch.float64 if isinstance(x, (list, tuple)) else None)
     except (TypeError, ValueError, RuntimeError) as error:
-        kind = type(x).__name__
-        raise TypeError(f"{name} must be a tensor, an array or a list of numbers, got {kind}: {error}") from None
+        what = f"a tensor, an array or a list of numbers, got {kind.__name__}"
+        raise TypeError(f"{name} must be {what}: {error}") from None
 
 
 def check_shape(x, name: str, shape: str) -> Tensor:
