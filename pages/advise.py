@@ -34,5 +34,5 @@ close_page(
     "and how far its runs differ is part of each interval. To store, the shortest vectors are taken that lose less than a point against "
     "the best and against the model as it comes, beyond doubt after the same correction; below 20 items nothing is decided. Scores are x 100, a point is one of these.",
     question.code + advising.PRINTED if question and not question.job.error else "",
-    "\n".join(advice.sentences) if advice else "",
+    advice.text if advice else "",
 )

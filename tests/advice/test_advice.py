@@ -358,6 +358,8 @@ def test_the_cosine_that_calls_two_texts_the_same_is_that_of_a_calibration_under
     setting = advice.setting or advice.evidence.baseline.setting
     assert advice.threshold == calibrate(space, setting, 0.6).threshold
     assert f"{named(setting)}, a cosine above {advice.threshold.cosine:.4f}" in advice.cosine
+    assert advice.text.split("\n") == [*advice.sentences, advice.cosine, advice.evidence.line]
+    assert advice.text.endswith("the same from a gold score of 0.6 on")
     assert advise_pairs(space, Setting((1,))).threshold is None
 
 

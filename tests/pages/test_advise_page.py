@@ -1,9 +1,13 @@
 """The advise page: the package's advice for a purpose, said with its evidence, and taken into the bar by one click."""
 
-from dataclasses import replace
+import csv
+import io
+from dataclasses import asdict, replace
 from functools import wraps
+from zipfile import ZipFile
 
 import pytest
+import streamlit as st
 import torch
 from judged import QUERIES, write_retrieval
 
@@ -13,6 +17,29 @@ from whitelab.ui.sections import advising as section
 from .visiting import alts, choose, forget_everything, press, said, start, until
 
 pytestmark = [pytest.mark.model, pytest.mark.usefixtures("few_candidates")]
+
+
+@pytest.fixture
+def leaving(monkeypatch):
+    """The files of "This page's results" when they are asked for: tables as rows, the rest as text."""
+    made, real = {}, st.download_button
+
+    @wraps(real)
+    def button(label, data, **options):
+        made[options["key"]] = data
+        return real(label, data, **options)
+
+    def files():
+        with ZipFile(io.BytesIO(made["page-zip"]())) as packed:
+            texts = {name: packed.read(name).decode() for name in packed.namelist()}
+        return {
+            name: list(csv.DictReader(io.StringIO(text))) if name.endswith(".csv") else text
+            for name, text in texts.items()
+        }
+
+    monkeypatch.setattr(st, "download_button", button)
+    monkeypatch.setattr("whitelab.ui.frame.page_zip.svgs", lambda figures: {})  # which ask for a browser
+    return files
 
 
 def test_each_purpose_has_the_librarys_answer_from_the_data_it_is_judged_by(small, space):
@@ -37,6 +64,19 @@ def test_each_purpose_has_the_librarys_answer_from_the_data_it_is_judged_by(smal
     values, _ = whitelab.embed(whitelab.load_encoder(small["model"]), lines)
     rows = whitelab.LayerRows(values, torch.ones(8))
     shows(whitelab.advise_sentences(rows, setting, "rank"))
+
+
+def test_the_cosine_that_calls_two_texts_the_same_is_in_what_leaves_the_page(small, space, leaving):
+    until(start("advise", **small, purpose="threshold"))
+    advice = whitelab.advise_pairs(space, whitelab.Setting.parse("L1:pca"), "threshold")
+    cut, files = advice.threshold, leaving()
+    assert files["answer.txt"] == advice.text
+    (row,) = (row for row in files["data/options.csv"] if row["threshold_cosine"])
+    assert row["setting"] == str(advice.setting or advice.evidence.baseline.setting)
+    assert {name: float(row[f"threshold_{name}"]) for name in asdict(cut)} == asdict(cut)
+    (card,) = (row for row in files["data/headlines.csv"] if row["value"] == f"{cut.cosine:.4f}")
+    assert card["note"] == f"95 %: {cut.low:.4f} to {cut.high:.4f}"
+    assert card["more"] == f"finds {100 * cut.recall:.1f} % of the pairs of gold {cut.cut:g} or more"
 
 
 def test_labelled_texts_are_told_of_as_they_are_on_the_page_of_probes(small, tmp_path):

@@ -67,6 +67,12 @@ class Advice:
         )
 
     @property
+    def text(self) -> str:
+        """All that it says, a line each, down to what judged it."""
+        judged = self.evidence.line if self.evidence else ""
+        return "\n".join(line for line in (*self.sentences, self.cosine, self.keeping, judged) if line)
+
+    @property
     def decided(self) -> bool:
         """Whether the data decides."""
         return self.setting is not None

@@ -1,7 +1,7 @@
 """Asking for advice on a page: what the vectors are for, by which data, and the answer with its evidence."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import streamlit as st
 import torch
@@ -25,7 +25,7 @@ from whitelab.encoding.embed import embed
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.figures import heights
 from whitelab.retrieval.compression import Code
-from whitelab.scoring.calibration import gold_middle
+from whitelab.scoring.calibration import Threshold, gold_middle
 from whitelab.scoring.paired import settled
 from whitelab.scoring.setting import Setting
 from whitelab.ui.frame.recipe import pooling
@@ -238,6 +238,7 @@ def draw(advice: Advice) -> None:
         ),
         Metric("The model as it comes", number(evidence.baseline.score)),
         Metric(f"Bytes a vector, {which}", spaced(advised.size), f"of {spaced(evidence.baseline.size)}"),
+        *([_threshold(advice.threshold)] if advice.threshold else []),
     )
     ranked = sorted(evidence.options, key=lambda option: -option.score)
     kept = [one for one in evidence.options if _is_advised(one, advice) or one is evidence.baseline]
@@ -246,7 +247,7 @@ def draw(advice: Advice) -> None:
     chart(
         figures.option_dots(rows, evidence.metric, evidence.baseline.score),
         "options",
-        lambda: [one.as_dict() | {"metric": evidence.metric, "purpose": advice.purpose} for one in evidence.options],
+        lambda: _records(advice),
     )
     st.caption(
         "The dashed line is the model as it comes. An open dot's difference from it could be chance: all options are "
@@ -276,6 +277,28 @@ def _use(advice: Advice) -> None:
     st.button(words, key="use-advice", disabled=there, on_click=workspace.put, args=(here,))
     if advice.code != Code():
         st.caption("The bar computes with float32: what bits cost stands on the page Whitening, *Store in fewer bits*.")
+
+
+def _threshold(cut: Threshold) -> Metric:
+    """From which cosine on two texts are the same."""
+    return Metric(
+        "The same above a cosine of",
+        number(cut.cosine, 4),
+        f"95 %: {number(cut.low, 4)} to {number(cut.high, 4)}",
+        help="Under the vectors advised, or the model as it comes where nothing is decided.",
+        description=f"finds {100 * cut.recall:.1f} % of the pairs of gold {cut.cut:g} or more",
+    )
+
+
+def _records(advice: Advice) -> list[dict]:
+    """Every option as a row of data, with the cosine that calls two texts the same in the row of which it is."""
+    evidence = advice.evidence
+    named = {"metric": evidence.metric, "purpose": advice.purpose}
+    rows = [one.as_dict() | named for one in evidence.options]
+    if cut := advice.threshold:
+        of = [one.setting for one in evidence.options].index(advice.setting or evidence.baseline.setting)
+        rows[of] |= {f"threshold_{name}": value for name, value in asdict(cut).items()}
+    return rows
 
 
 def _row(option: Option, advice: Advice) -> dict:
