@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 from tiny import build_model, write_task
 
+import whitelab
 from whitelab.compare import (
     AVERAGE,
     PRESETS,
@@ -28,7 +29,7 @@ from whitelab.compare import (
     written,
 )
 from whitelab.compare.grid import average
-from whitelab.datasets import discover, load
+from whitelab.datasets import discover, hold, load
 from whitelab.encoding.catalogue import entries
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import load_encoder
@@ -284,15 +285,48 @@ def test_what_is_filtered_out_is_out_of_rows_and_columns():
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_table_names_its_preset_in_every_form(name):
-    corpus = "nli.txt" if PRESETS[name].fit == "corpus" else None
+    corpus = "/home/me/nli.txt" if PRESETS[name].fit == "corpus" else None
     line = preset_line(name, corpus)
     assert PRESETS[name].source in line
-    assert (corpus or "") in line
-    assert written(TABLE, "markdown", name, corpus).splitlines()[-1] == line
-    assert written(TABLE, "latex", name, corpus).splitlines()[-1] == f"% {line}"
+    assert ("maps fitted on nli.txt;" in line) is bool(corpus)
+    assert written(TABLE, "markdown", name, corpus).splitlines()[-1].startswith(line)
+    assert written(TABLE, "latex", name, corpus).splitlines()[-1].startswith(f"% {line}")
     lines = list(csv.DictReader(io.StringIO(written(TABLE, "csv", name, corpus))))
     assert {one["protocol"] for one in lines} == {name}
     assert "protocol" not in written(TABLE, "csv")
+
+
+@pytest.mark.parametrize("name", ["whiteningbert", "mteb"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_table_says_in_every_form_what_its_preset_leaves_open(place, tasks, name, dtype):
+    found, data = cells(place, tasks, "L1", name, dtype=dtype), str(place / "tasks")
+    limit = found[0].protocol.origin.max_length
+    for form in ("markdown", "latex"):
+        last = written(found, form, name, data=data).splitlines()[-1]
+        lengths = f" the model's limit is {limit} tokens;" * (name == "mteb")
+        assert last.endswith(f"Compute type {dtype};{lengths} data tasks; made by whitelab {whitelab.__version__}.")
+    (line,) = csv.DictReader(io.StringIO(written(found, "csv", name, data=data)))
+    assert (line["dtype"], line["max_length"], line["data"]) == (dtype, str(limit), "tasks")
+    assert line["made_by"] == f"whitelab {whitelab.__version__}"
+    *_, given = csv.DictReader(io.StringIO(written(found, "csv", name, given=[("one", "of MTEB", {})], data=data)))
+    assert (given["protocol"], given["dtype"], given["data"], given["made_by"]) == ("as given", "", "", "")
+
+
+def test_where_models_differ_in_what_the_preset_leaves_open_a_table_says_which_has_what(place, tasks):
+    models = [str(place / "model"), f"static:{place / 'model'}"]  # a table of words is always float32
+    found = cells(place, tasks, "L0", "mteb", models=models, dtype="bfloat16")
+    last = written(found, "markdown", "mteb").splitlines()[-1]
+    assert "Compute type bfloat16 (model), float32 (static:model); the model's limit is " in last
+
+
+def test_the_data_of_a_table_is_named_without_its_path_and_of_what_is_held_by_its_source(place, tasks):
+    pairs = load(place / "tasks", tasks[0])
+    token = hold(pairs)
+    for data, called in ((str(place / "tasks"), "Data tasks;"), (token, f"Data {pairs.source};"), ("demo", "Made by")):
+        last = written(TABLE, "markdown", "mteb", data=data).splitlines()[-1]
+        assert last.startswith(f"{preset_line('mteb')} {called}")
+        assert str(place) not in last
+        assert token not in last
 
 
 def test_intervals_stand_beside_their_scores_in_every_form(place, tasks):

@@ -1,8 +1,10 @@
 """What every page test has: a store of its own, and AppTest closer to a browser."""
 
 import shutil
+from functools import wraps
 
 import pytest
+import streamlit as st
 import tiny
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1.element_tree import Selectbox
@@ -91,6 +93,20 @@ def typed_options():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Selectbox, "index", property(index))
         yield
+
+
+@pytest.fixture
+def saved(monkeypatch):
+    """What the download buttons of the page save when they are pressed, by their keys."""
+    made, real = {}, st.download_button
+
+    @wraps(real)
+    def button(label, data, **options):
+        made[options["key"]] = data
+        return real(label, data, **options)
+
+    monkeypatch.setattr(st, "download_button", button)
+    return made
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from functools import wraps
 from zipfile import ZipFile
 
 import pytest
-import streamlit as st
 import torch
 from judged import QUERIES, write_retrieval
 
@@ -20,24 +19,17 @@ pytestmark = [pytest.mark.model, pytest.mark.usefixtures("few_candidates")]
 
 
 @pytest.fixture
-def leaving(monkeypatch):
-    """The files of "This page's results" when they are asked for: tables as rows, the rest as text."""
-    made, real = {}, st.download_button
-
-    @wraps(real)
-    def button(label, data, **options):
-        made[options["key"]] = data
-        return real(label, data, **options)
+def leaving(saved, monkeypatch):
+    """The files of "This page's results": tables as rows, the rest as text."""
 
     def files():
-        with ZipFile(io.BytesIO(made["page-zip"]())) as packed:
+        with ZipFile(io.BytesIO(saved["page-zip"]())) as packed:
             texts = {name: packed.read(name).decode() for name in packed.namelist()}
         return {
             name: list(csv.DictReader(io.StringIO(text))) if name.endswith(".csv") else text
             for name, text in texts.items()
         }
 
-    monkeypatch.setattr(st, "download_button", button)
     monkeypatch.setattr("whitelab.ui.frame.page_zip.svgs", lambda figures: {})  # which ask for a browser
     return files
 

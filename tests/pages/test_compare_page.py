@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from tiny import build_model
 
 import whitelab
-from whitelab.compare import FIELDS, PRESETS, Bench, Grid, compare, differences, published, resample, walk
+from whitelab.compare import FIELDS, PRESETS, Bench, Grid, compare, differences, published, resample, walk, written
 from whitelab.compare import grid as compared
 from whitelab.encoding.names import shown_name
 from whitelab.scoring.setting import parse_settings
@@ -59,6 +59,16 @@ def filled(small):
 def cells(small, settings: str, *preset, **options):
     wanted = parse_settings(settings.replace("\n", ";"))
     return list(compare(Grid([small["model"]], small["data"], ["pairs"], wanted, *preset, **options)))
+
+
+@pytest.mark.parametrize("form", ["csv", "markdown", "latex"])
+def test_a_table_that_leaves_the_page_is_the_packages_and_says_what_it_was_made_under(filled, small, saved, form):
+    filled("L1:pca", preset="mteb", dtype="bfloat16")
+    made = cells(small, "L1:pca", "mteb", dtype="bfloat16")
+    text = saved[f"as-{form}"]()
+    assert text == written(made, form, "mteb", data=small["data"])
+    assert "bfloat16" in text
+    assert "pairs.csv" in text
 
 
 def test_a_comparison_shows_the_scores_and_why_some_are_missing_and_tests_row_against_row(filled, small, space):

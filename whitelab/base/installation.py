@@ -5,6 +5,9 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import whitelab
+
+RELEASE = f"whitelab {whitelab.__version__}"  # as whatever leaves the machine says what made it
 _PACKAGE = Path(__file__).resolve().parents[1]
 _INSIDE = _PACKAGE / "shipped"  # only in an installation: pyproject.toml maps the top level of the repository there
 

@@ -120,7 +120,7 @@ def run(args):
         record["written"] = [str(path) for path in write_mteb(cells, args.mteb_out)]
         say(f"{len(record['written'])} results written below {args.mteb_out}")
     form = args.form or "markdown"
-    return record, [written(cells, form, args.preset, args.corpus, drawn, given, lacking).rstrip("\n")]
+    return record, [written(cells, form, args.preset, args.corpus, drawn, given, lacking, args.data).rstrip("\n")]
 
 
 def _check_corpus(args, presets: list[str]) -> None:

@@ -8,8 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 
-import whitelab
-from whitelab.base.installation import MissingLibraryError, not_installed, program
+from whitelab.base.installation import RELEASE, MissingLibraryError, not_installed, program
 from whitelab.cli.commands import COMMANDS
 from whitelab.cli.writing import in_options, note, options_of
 
@@ -43,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status (0, or 2 for wrong input)."""
     argv = list(sys.argv[1:] if argv is None else argv)
     parser = _Parser(prog=program(), description="A laboratory for the geometry of sentence embeddings.")
-    parser.add_argument("--version", action="version", version=f"whitelab {whitelab.__version__}")
+    parser.add_argument("--version", action="version", version=RELEASE)
     chosen = next((word for word in argv if not word.startswith("-")), None)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     args = None

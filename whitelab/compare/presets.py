@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from whitelab.base.checks import check_choice
 from whitelab.compare.published import ONE_SPLIT
 from whitelab.datasets import discover
+from whitelab.scoring.fit_text import scope_name
 from whitelab.scoring.setting import TABLE1, Setting
 
 CORPUS = "corpus"  # the fit of a preset whose text the caller names
@@ -238,7 +239,7 @@ def preset_line(name: str, corpus: str | None = None) -> str:
     return (
         f"Spearman x 100 under the preset {name} ({preset.source}): subsets by "
         f"{worded('aggregate', preset.aggregate)}; maps fitted on "
-        f"{corpus if preset.fit == CORPUS and corpus else worded('fit', preset.fit)}; longest sentence "
+        f"{scope_name(corpus) if preset.fit == CORPUS and corpus else worded('fit', preset.fit)}; longest sentence "
         f"{worded('max_length', preset.max_length)}; the average is the plain mean over tasks"
         + (f", each rounded to {worded('decimals', preset.decimals)} first." if preset.decimals is not None else ".")
     )

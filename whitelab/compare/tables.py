@@ -4,18 +4,21 @@ import csv
 import io
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from whitelab.base.checks import check_choice
-from whitelab.base.wording import best_as_printed, spaced
+from whitelab.base.installation import RELEASE
+from whitelab.base.wording import best_as_printed, capitalised, spaced
 from whitelab.compare.against import DIFFERENCE, Duel, Resampled
 from whitelab.compare.grid import AVERAGE, Cell, Grid, Row, mean_over_tasks
 from whitelab.compare.preset_walk import Walk
-from whitelab.compare.presets import preset_line
+from whitelab.compare.presets import PRESETS, preset_line
+from whitelab.datasets import BUNDLED_SETS, data_name
 from whitelab.scoring.setting import Setting
 from whitelab.whitening import starved_remedy
 
 FORMATS = ("csv", "markdown", "latex")
+MADE = ("protocol", "dtype", "max_length", "data", "made_by")  # columns of what a row was made under
 
 
 def pivot(cells: Sequence[Cell]) -> tuple[list[str], list[tuple[str, str, dict[str, float | None]]]]:
@@ -161,15 +164,17 @@ def written(
     drawn: Resampled | None = None,
     given: Sequence[tuple[str, str, dict[str, float | None]]] = (),
     lacking: Sequence[str] = (),
+    data: str = "",
 ) -> str:
     """The table as text: CSV with every digit, Markdown or LaTeX with two decimals and the best in bold.
 
-    With `preset` the table says how it is read and what it was made under, CSV in a column of its own; with `drawn`
-    every score has the ends of its 95 % interval beside it, and how they came about is said beneath. CSV has the number
-    of resamples in a column, and differences from raw where there are any (`Resampled.from_raw`). What is starved is
-    never the best, and is said beneath (`starved_note`), in CSV by a column with each row's starved tasks. Rows `given`
-    from elsewhere (`mteb_rows`) follow, on the same tasks. What the data lacks (`lacking_splits`) is said beneath, in
-    CSV nowhere.
+    With `preset` the table says how it is read and what it was made under: the preset, the compute type, the limit of
+    length where that is the model's, what the `data` is called where it is not bundled, and which whitelab made it; CSV
+    has a column for each. With `drawn` every score has the ends of its 95 % interval beside it, and how they came about
+    is said beneath. CSV has the number of resamples in a column, and differences from raw where there are any
+    (`Resampled.from_raw`). What is starved is never the best, and is said beneath (`starved_note`), in CSV by a column
+    with each row's starved tasks. Rows `given` from elsewhere (`mteb_rows`) follow, on the same tasks. What the data
+    lacks (`lacking_splits`) is said beneath, in CSV nowhere.
     """
     check_choice(form, "format", FORMATS)
     tasks, rows = pivot(cells)
@@ -178,7 +183,7 @@ def written(
     few = starved_places(cells)
     if form == "csv":
         gains = {(*cell.row, cell.task): drawn.from_raw(cell) for cell in cells} if drawn else {}
-        made = len(rows) - len(given), preset
+        made = len(rows) - len(given), _columns(cells, preset, data) if preset else {}
         return _csv(tasks, rows, *made, ends, few, drawn.resamples if drawn else 0, gains)
     bold = ("**", "**") if form == "markdown" else (r"\textbf{", "}")
 
@@ -193,7 +198,9 @@ def written(
 
     columns = [column(task) for task in tasks]
     body = [[model, setting, *(one[i] for one in columns)] for i, (model, setting, _) in enumerate(rows)]
-    head, under = ["model", "setting", *tasks], preset and preset_line(preset, corpus) + _GIVEN * bool(given)
+    head, under = ["model", "setting", *tasks], ""
+    if preset:
+        under = f"{preset_line(preset, corpus)} {_made(cells, preset, data)}" + _GIVEN * bool(given)
     reading = f"Bold: the best of its column.{_brackets(drawn) if drawn else ''}" if preset or drawn else ""
     notes = [note for note in (reading, under, starved_note(cells), *lacking) if note]
     if form == "markdown":
@@ -204,6 +211,41 @@ def written(
     lines = [rf"\begin{{tabular}}{{ll{'r' * len(tasks)}}}", r"\toprule", lines[0], r"\midrule", *lines[1:]]
     notes = [r"The rules need \usepackage{booktabs}.", *notes] if reading else notes
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *(f"% {note}" for note in notes)]) + "\n"
+
+
+def _made(cells: Sequence[Cell], preset: str, data: str) -> str:
+    """What the preset leaves open, in a sentence: compute type, the limit of length where it is the model's, data, and
+    which whitelab."""
+    made = {cell.model: cell.protocol.origin for cell in cells if cell.protocol}
+    limits = {model: one.max_length for model, one in made.items() if PRESETS[preset].max_length is None}
+    words = {model: f"{limit} tokens" for model, limit in limits.items() if limit}
+    parts = [f"compute type {_by_value({model: one.dtype for model, one in made.items()})}"] if made else []
+    parts += [f"the model's limit is {_by_value(words)}"] if words else []
+    parts += [f"data {called}"] if (called := _called(data)) else []
+    return f"{capitalised('; '.join([*parts, f'made by {RELEASE}']))}."
+
+
+def _by_value(values: Mapping[str, str]) -> str:
+    """The value of all models, or each with the models that have it."""
+    models: dict[str, list[str]] = {}
+    for model, value in values.items():
+        models.setdefault(value, []).append(model)
+    return ", ".join(value + f" ({', '.join(of)})" * (len(models) > 1) for value, of in models.items())
+
+
+def _called(data: str) -> str:
+    return "" if data in BUNDLED_SETS or not data else data_name(data)
+
+
+def _columns(cells: Sequence[Cell], preset: str, data: str) -> dict[Row, dict]:
+    """What each row was made under, by column."""
+    known = {cell.row: cell.protocol.origin for cell in cells if cell.protocol}
+    made = {}
+    for row in dict.fromkeys(cell.row for cell in cells):
+        origin = known.get(row)
+        cut = {"dtype": origin.dtype, "max_length": origin.max_length} if origin else {}
+        made[row] = {"protocol": preset} | cut | {"data": _called(data), "made_by": RELEASE}
+    return made
 
 
 def _brackets(drawn: Resampled) -> str:
@@ -217,22 +259,22 @@ def _csv(
     tasks: Sequence[str],
     rows: Sequence[tuple[str, str, dict]],
     own: int,
-    preset: str,
+    made: dict[Row, dict],
     ends: dict,
     few: set[tuple[str, str, str]],
     resamples: int,
     gains: dict[tuple[str, str, str], Duel | None],
 ) -> str:
-    """The first `own` rows were made under the preset, the `ends` of their intervals come from `resamples`."""
+    """The first `own` rows are `made` so (`_columns`), the `ends` of their intervals come from `resamples`."""
     from_raw = DIFFERENCE if any(gains.values()) else ()
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     parts = ("low", "high", *from_raw) if ends else ()
     columns = [name for task in tasks for name in (task, *(f"{task}_{part}" for part in parts))]
-    named = ["model", "setting", *(["protocol"] if preset else []), "starved", *(["resamples"] if ends else [])]
-    writer.writerow([*named, *columns])
+    said = MADE if made else ()
+    writer.writerow(["model", "setting", *said, "starved", *(["resamples"] if ends else []), *columns])
     for number, (model, setting, scores) in enumerate(rows):
-        values, protocol = [], preset if number < own else "as given"
+        values, under = [], made.get((model, setting), {}) if number < own else {"protocol": "as given"}
         for task in tasks:
             around = (ends.get((model, setting, task)) or (None, None)) if ends else ()
             gain = gains.get((model, setting, task))
@@ -240,7 +282,7 @@ def _csv(
             values += [scores.get(task), *around, *(record.get(name) for name in from_raw)]
         starved = "; ".join(task for task in tasks if (model, setting, task) in few)
         drawn = [resamples if number < own else None] if ends else []
-        writer.writerow([model, setting, *([protocol] if preset else []), starved, *drawn, *values])
+        writer.writerow([model, setting, *(under.get(name) for name in said), starved, *drawn, *values])
     return text.getvalue()
 
 

@@ -4,7 +4,16 @@ from whitelab.datasets.hub import DownloadError, LicenceNotAccepted, fetch
 from whitelab.datasets.in_memory import hold
 from whitelab.datasets.labelled import ColumnNames, discover_labelled, load_labelled
 from whitelab.datasets.labels import LabelledInfo, LabelledTexts
-from whitelab.datasets.layouts import BUNDLED_SETS, DEMO, DEMO_SEARCH, Part, TaskInfo, all_published, discover
+from whitelab.datasets.layouts import (
+    BUNDLED_SETS,
+    DEMO,
+    DEMO_SEARCH,
+    Part,
+    TaskInfo,
+    all_published,
+    data_name,
+    discover,
+)
 from whitelab.datasets.loading import load, load_sentences, load_text, tabs_note
 from whitelab.datasets.pairs import DataError, MalformedRows, Problem, SentencePairs
 from whitelab.datasets.retrieval_sets import RetrievalSet, load_retrieval, retrieval_files, retrieval_splits
@@ -36,6 +45,7 @@ __all__ = [
     "TaskInfo",
     "Upload",
     "all_published",
+    "data_name",
     "discover",
     "discover_labelled",
     "fetch",

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from whitelab.base.installation import program, shipped
 from whitelab.base.user_folders import expanded
-from whitelab.datasets.in_memory import held
+from whitelab.datasets.in_memory import PREFIX, held
 from whitelab.datasets.offered import check_offered
 from whitelab.datasets.pairs import SPLITS, DataError
 from whitelab.datasets.senteval import senteval_tasks
@@ -224,6 +224,15 @@ def file_at(data: str | Path) -> Path | None:
         return path if path.is_file() else None
     except (OSError, ValueError):
         return None
+
+
+def data_name(data: str | Path) -> str:
+    """Data as it may leave the machine: the name of its file or folder with no path before it, of pairs in memory what
+    their source is called."""
+    if str(data).startswith(PREFIX):
+        pairs = held(data)
+        return pairs.source if pairs else ""
+    return data_path(data).absolute().name
 
 
 def data_path(data: str | Path) -> Path:

@@ -115,7 +115,7 @@ def section(grid: Grid) -> str:
         )
     return (
         grid_in_code(grid, "compare", "resample", "written") + "cells = list(compare(grid, store=whitelab.Store()))\n"
-        f"print(written(cells, 'markdown', {grid.preset!r}, {grid.corpus!r}, resample(cells)))\n"
+        f"print(written(cells, 'markdown', {grid.preset!r}, {grid.corpus!r}, resample(cells), data=data))\n"
     )
 
 
@@ -312,12 +312,12 @@ def _missing(cells: Sequence[Cell]) -> None:
 
 def downloads(cells: Sequence[Cell], grid: Grid, drawn: Resampled | None, given: Sequence[mteb_files.Row] = ()) -> None:
     """The table as files that name their preset, and its scores as MTEB lays them out."""
-    lacking = comparing.lacking_splits([grid.preset], grid.data, grid.tasks)
+    under, lacking = (grid.preset, grid.corpus), comparing.lacking_splits([grid.preset], grid.data, grid.tasks)
     with st.container(horizontal=True):
         for form, (label, ending) in FORMATS.items():
             st.download_button(
                 label,
-                lambda form=form: comparing.written(cells, form, grid.preset, grid.corpus, drawn, given, lacking),
+                lambda form=form: comparing.written(cells, form, *under, drawn, given, lacking, grid.data),
                 file_name=f"whitelab-{grid.preset}.{ending}",
                 key=f"as-{form}",
                 on_click="ignore",
