@@ -71,6 +71,26 @@ def test_the_cosine_that_calls_two_texts_the_same_is_in_what_leaves_the_page(sma
     assert card["more"] == f"finds {100 * cut.recall:.1f} % of the pairs of gold {cut.cut:g} or more"
 
 
+def test_the_files_of_an_answer_name_what_judged_it(small, leaving, tmp_path):
+    texts = tmp_path / "labelled.tsv"
+    texts.write_text("text\tlabel\n" + "".join(f"a man buys {i} apples\t{'ab'[i % 2]}\n" for i in range(40)))
+    folder = write_retrieval(tmp_path / "mine")
+    searched = {"judged-pairs-search-sentences": "search", "searched-data": str(folder)}
+    judges = (
+        ({"purpose": "threshold"}, "pairs", "all", "60 pairs"),
+        ({"purpose": "rank"} | searched, "mine", "test", "2 queries"),
+        ({"purpose": "classify", "labelled": str(texts)}, "labelled", "", "40 texts"),
+    )
+    for query, task, split, judge in judges:
+        until(start("advise", **small, **query))
+        files = leaving()
+        for name in ("options", "headlines"):
+            found = {(row["task"], row.get("split", ""), row["judged_by"]) for row in files[f"data/{name}.csv"]}
+            assert found == {(task, split, judge)}
+        assert f"task {task} " in files["figures/options.html"]
+        assert f"judged by {judge}" in files["figures/options.html"]
+
+
 def test_labelled_texts_are_told_of_as_they_are_on_the_page_of_probes(small, tmp_path):
     rows = [f"a man buys {i} apples\t{'pet' if i % 2 else 'bus'}\n" for i in range(10)] * 2
     (tmp_path / "twice.tsv").write_text("text\tlabel\n" + "".join(rows))

@@ -11,6 +11,7 @@ from whitelab.advice import (
     PURPOSES,
     SERVED,
     Advice,
+    Evidence,
     Option,
     advise_pairs,
     advise_search,
@@ -38,7 +39,7 @@ from whitelab.ui.sidebar import own_data, workspace
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.address import linked
-from whitelab.ui.widgets.chart import chart, rounded_table
+from whitelab.ui.widgets.chart import chart, data_of, rounded_table
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, headlines, number
 from whitelab.ui.widgets.verdict import interval
@@ -224,6 +225,7 @@ def draw(advice: Advice) -> None:
     evidence = advice.evidence
     if evidence is None:
         return
+    _of_what_judged(evidence)
     if advice.decided and advice.setting.pooling != "given":
         _use(advice)
     advised = next((one for one in evidence.options if _is_advised(one, advice)), evidence.best)
@@ -267,6 +269,14 @@ def draw(advice: Advice) -> None:
             placeholder="",
         )
     st.markdown(f":small[:gray[{plain(evidence.line)}]]")
+
+
+def _of_what_judged(evidence: Evidence) -> None:
+    """Say of the page's data what the options were measured on."""
+    record = evidence.protocol
+    made = {name: record[name] for name in ("model", "task", "split") if name in record}
+    cut = {"gold_from": f"{record['gold_from']:g}"} if "gold_from" in record else {}
+    data_of(**made, judged_by=f"{evidence.count} {evidence.unit}", **cut)
 
 
 def _use(advice: Advice) -> None:
