@@ -52,7 +52,8 @@ def test_the_zip_has_the_score_its_protocol_the_figures_and_their_data(tmp_path,
         {"k": "1", "score": ""},
         {"k": "2", "score": "0.75"},
     ]
-    assert texts["README.txt"].startswith("What stands on the page layers of whitelab")
+    assert texts["README.txt"].startswith(f"What stands on the page layers of whitelab {whitelab.__version__}\n")
+    assert record["whitelab"] == whitelab.__version__
     assert texts["answer.txt"] == "Keep them raw."
     assert texts["data/table.csv"].split() == ["pair", "7"]
     assert (texts["code.py"], "data/map.csv" in texts) == ("print(1)\n", False)

@@ -22,6 +22,7 @@ from tiny import ARCHITECTURES, DIM, SENTENCES, write_pairs
 from tokenizers import Tokenizer
 from torch.testing import assert_close
 
+import whitelab
 from tests.conftest import OF_MOMENTS, SMALL
 from whitelab import WHITENERS, Moments, WhiteningTransformer, datasets, embed, fit, load_encoder
 from whitelab.base.devices import dtypes_for
@@ -297,7 +298,7 @@ def test_faiss_reads_the_map_and_applies_it(tmp_path, name, k):
 def test_the_protocol_follows_the_bytes_that_faiss_reads(tmp_path):
     to_faiss(tmp_path / "map.faiss", fitted(), PROTOCOL)
     *_, line, mark = (tmp_path / "map.faiss").read_bytes().split(b"\n")
-    assert json.loads(line) == PROTOCOL
+    assert json.loads(line) == {"whitelab": whitelab.__version__} | PROTOCOL
     assert mark == b"whitelab"
     assert faiss.read_VectorTransform(str(tmp_path / "map.faiss")).d_out == 7
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import whitelab
+from whitelab.base.installation import RELEASE
 from whitelab.encoding import architectures
 from whitelab.encoding.checkpoints import TRAINING_FILE, licence_note
 from whitelab.encoding.pooling import POOLING_LABELS
@@ -39,7 +39,7 @@ hidden = model(**batch).last_hidden_state
 
 TRAINING = """## Training
 
-{start} was trained by whitelab {version} without labels, for {step} of {steps} steps of {batch} sentences, at a
+{start} was trained by {release} without labels, for {step} of {steps} steps of {batch} sentences, at a
 learning rate of {lr:g}, with seed {seed}.
 
 ### Objective
@@ -139,7 +139,7 @@ def _training(trainer: Trainer, scores: Scores) -> str:
     batch = config.batch if config.accumulation == 1 else f"{config.accumulation} x {config.batch}"
     return TRAINING.format(
         start=trainer.encoder.name,
-        version=whitelab.__version__,
+        release=RELEASE,
         step=trainer.step,
         steps=config.steps,
         batch=batch,

@@ -8,6 +8,8 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
+import whitelab
+from whitelab.base.installation import RELEASE
 from whitelab.figures.style import wrapped
 from whitelab.scoring.score import Score
 from whitelab.ui.frame.svg import svgs
@@ -15,9 +17,9 @@ from whitelab.ui.widgets.chart import Shown, as_csv
 
 _WIDTH, _LINE, _HEIGHT = 90, 16, 450  # of words below a figure: characters and pixels of a line; plotly's own height
 
-README = """What stands on the page {page} of whitelab
+README = """What stands on the page {page} of {release}
 
-score.json     the live score of the bar with its protocol, and the setting as one line
+score.json     the live score of the bar with its protocol, the setting as one line, and whitelab's version
 figures/*.html each figure, to open in a browser without a connection; the camera in its corner saves it as SVG; below
                it stands what it shows, and of which model, data and setting
 figures/*.svg  the same as a picture, where the machine that made this has kaleido and a Chrome or Chromium
@@ -37,7 +39,7 @@ def page_zip(page: str, score: Score, fit: str, shown: Mapping[str, Shown], code
     """
     data = io.BytesIO()
     with ZipFile(data, "w", ZIP_DEFLATED) as packed:
-        packed.writestr("README.txt", README.format(page=page))
+        packed.writestr("README.txt", README.format(page=page, release=RELEASE))
         packed.writestr("score.json", json.dumps(_record(score, fit), indent=2, ensure_ascii=False))
         packed.writestr("code.py", code)
         if answer:
@@ -58,6 +60,7 @@ def page_zip(page: str, score: Score, fit: str, shown: Mapping[str, Shown], code
 
 def _record(score: Score, fit: str) -> dict:
     record = score.as_dict()
+    record["whitelab"] = whitelab.__version__
     return record | {"setting": str(score.setting.with_(fit=fit)), "protocol": record["protocol"] | {"fit": fit}}
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+import whitelab
 from whitelab.base.installation import need
 from whitelab.store.aside import write_aside
 from whitelab.whitening import Map
@@ -21,8 +22,8 @@ def to_faiss(path: str | Path, whitener: Map, protocol: Mapping | None = None) -
     A is matrix^T rounded to float32, in which faiss works, and b = -A mean is computed in float64 from the
     rounded A, so that the mean still goes to 0. Results differ from ours by the rounding of A x + b, which
     grows with the distance from the origin: some 1e-6 of a vector's length for sentence embeddings. faiss
-    has no place for a `protocol`: it follows the bytes that faiss reads, as JSON on a line of its own, the
-    last but one. Raises ExportError where the file cannot be written.
+    has no place for a `protocol`: it follows the bytes that faiss reads, with whitelab's version, as JSON on
+    a line of its own, the last but one. Raises ExportError where the file cannot be written.
     """
     path = target(path, _is_faiss)
     with writing(path):
@@ -43,7 +44,8 @@ def faiss_bytes(whitener: Map, protocol: Mapping | None = None) -> bytes:
     transform.set_is_orthonormal()
     writer = faiss.VectorIOWriter()
     faiss.write_VectorTransform(transform, writer)
-    return b"\n".join([faiss.vector_to_array(writer.data).tobytes(), as_json(protocol or {}).encode(), MARK])
+    record = {"whitelab": whitelab.__version__} | dict(protocol or {})
+    return b"\n".join([faiss.vector_to_array(writer.data).tobytes(), as_json(record).encode(), MARK])
 
 
 def _is_faiss(path: Path) -> bool:

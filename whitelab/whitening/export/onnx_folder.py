@@ -18,7 +18,7 @@ from torch import Tensor
 
 import whitelab
 from whitelab.base.checks import check_layers
-from whitelab.base.installation import MissingLibraryError, install_line, need
+from whitelab.base.installation import RELEASE, MissingLibraryError, install_line, need
 from whitelab.base.own_process import in_own_process
 from whitelab.base.wording import first_line
 from whitelab.encoding import architectures
@@ -65,7 +65,7 @@ def encode(sentences):
 
 CARD = """# {title}
 
-A sentence encoder as one ONNX graph, written by whitelab {version}: token ids go in, sentence vectors come out, with
+A sentence encoder as one ONNX graph, written by {release}: token ids go in, sentence vectors come out, with
 layers, pooling and the linear map `{whitening}` inside. It needs onnxruntime and tokenizers, or their like in any
 language. Pad on the right.
 
@@ -255,7 +255,7 @@ def _pad(encoder: Encoder) -> int:
 def _card(name: str, record: Mapping, encoder: Encoder, meaning: str) -> str:
     return CARD.format(
         title=name,
-        version=whitelab.__version__,
+        release=RELEASE,
         whitening=record["whitening"],
         lines=onnx_lines("path/to/this/folder", encoder, record["dim"]),
         white_space=WHITE_SPACE,

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-import whitelab
 from whitelab.base.checks import check_layers
+from whitelab.base.installation import RELEASE
 from whitelab.base.wording import layers_in_words
 from whitelab.encoding.architectures import quiet
 from whitelab.encoding.checkpoints import origin_note
@@ -38,7 +38,7 @@ tags: [sentence-transformers, feature-extraction, sentence-similarity, whitening
 
 # {title}
 
-A sentence encoder written by whitelab {version}: a pretrained transformer, {combined},
+A sentence encoder written by {release}: a pretrained transformer, {combined},
 {pooled}, and a linear map fitted afterwards, `{whitening}`. Vectors have {dim} dimension(s) and are not
 normalised; compare them by their cosine.
 
@@ -189,7 +189,7 @@ def _card(record: dict, encoder: Encoder, meaning: str) -> str:
     whitening = record["whitening"] + (f", k = {record['k']}" if record["k"] is not None else "")
     return CARD.format(
         title=f"{record['model']}, {layers}, {whitening}",
-        version=whitelab.__version__,
+        release=RELEASE,
         encoding=encoding_lines(record),
         combined=f"its {layers}" if len(record["layers"]) == 1 else f"the mean of its {layers}",
         pooled=f"the {POOLING_LABELS[record['pooling']]}",
