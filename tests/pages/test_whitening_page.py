@@ -186,6 +186,16 @@ def test_the_pairs_that_moved_most_are_listed_with_their_text(small, space):
         assert list(table["Direction"]) == [ways[np.sign(one.nearer)] for one in wanted]
 
 
+def test_the_pairs_that_moved_say_in_their_data_what_they_moved_from(small, space):
+    at = until(start("whitening", **small, see=MOVED))
+    for baseline, setting in (("none", "L1"), ("center", "L1:center")):
+        rows = list(csv.DictReader(io.StringIO(data(choose(at, baseline=baseline))["moved-pairs"])))
+        assert {row["baseline"] for row in rows} == {baseline}
+        (before, after) = (one.cosines for one in scores(space, setting, "L1:pca"))
+        (first, *_) = whitelab.moved(before, after, space.gold, space.n_pairs)
+        assert float(rows[0]["cosine_before"]) == float(before[first.pair])
+
+
 def test_the_map_is_offered_in_every_format_with_lines_from_sentences_on(small, space, tmp_path, monkeypatch):
     at = until(start("whitening", **small, k="10"))
     setting = whitelab.Setting.parse("L1:pca@10")

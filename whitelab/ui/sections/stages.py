@@ -206,6 +206,7 @@ def _records(stages: Stages, moves: Sequence[Move]) -> list[dict]:
             "rank_gold": move.gold,
             "change": move.change,
             "direction": _direction(move),
+            "baseline": stages.before.setting.whitening,
         }
         for move in moves
     ]
