@@ -409,8 +409,8 @@ def test_a_star_is_each_layer_of_every_model_and_of_none_a_layer_it_has_not(plac
 
 
 def test_latex_escapes_names_and_is_a_whole_table():
-    odd = written([replace(TABLE[0], model=r"a^b~c\d")], "latex")
-    assert r"a\textasciicircum{}b\textasciitilde{}c\textbackslash{}d & mean" in odd
+    odd = written([replace(TABLE[0], model=r"a^b~c\d<e>|")], "latex")
+    assert r"a\textasciicircum{}b\textasciitilde{}c\textbackslash{}d\textless{}e\textgreater{}\textbar{} & mean" in odd
     latex = written(TABLE, "latex")
     assert r"a\_b & mean/L1 & \textbf{50.12} & \textbf{40.00} \\" in latex
     assert latex.startswith(r"\begin{tabular}{llrr}")

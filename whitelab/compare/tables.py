@@ -287,9 +287,10 @@ def _csv(
 
 
 _SPELLED = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_SPELLED |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}  # other characters in LaTeX's first font
 
 
 def _latex(cell: str) -> str:
     if cell.startswith(r"\textbf{"):
         return cell
-    return re.sub(r"[&%$#_{}\\~^]", lambda one: _SPELLED.get(one[0], "\\" + one[0]), cell)
+    return re.sub(r"[&%$#_{}\\~^<>|]", lambda one: _SPELLED.get(one[0], "\\" + one[0]), cell)
