@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from types import SimpleNamespace
 from zipfile import ZipFile
 
@@ -84,3 +85,16 @@ def test_a_figure_that_leaves_its_page_says_what_it_shows_and_of_what(monkeypatc
     assert alone["curve"].layout.height > 300  # the figure keeps its own room
     assert shown["curve"].figure.layout.title.text is None
     assert (alone["bare"].layout.title.text, alone["bare"].layout.height) == (None, 300)
+
+
+def test_every_file_has_a_name_that_any_system_can_hold_and_every_figure_finds_its_script_beside_it():
+    keys = ("sif:a", "sif/a", "SIF:A", "curve", "a[:3]@0", "random@0:princeton-nlp/x", "\u6a21\u578b", "x" * 300)
+    shown = {key: Shown(go.Figure(), lambda key=key: [{"key": key}]) for key in keys}
+    score = SimpleNamespace(setting=whitelab.Setting(), as_dict=lambda: {"protocol": {}})
+    with ZipFile(io.BytesIO(page_zip("compare", score, "task", shown, ""))) as packed:
+        names = packed.namelist()
+        rows = [packed.read(name).decode().split()[1] for name in names if name.startswith("data/")]
+    assert all(re.fullmatch(r"(figures/|data/)?[A-Za-z0-9.=_-]{1,120}", name) for name in names)
+    assert len({name.lower() for name in names}) == len(names)
+    assert (rows, "data/curve.csv" in names) == ([*keys], True)
+    assert len([name for name in names if name.endswith(".html")]) == len(keys)

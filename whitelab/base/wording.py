@@ -68,6 +68,14 @@ def inside(name: str) -> str:
     return name if first in _PROPER or not first[1:].islower() else name[0].lower() + name[1:]
 
 
+def for_a_file(text: str, most: int | None = None) -> str:
+    """A text in any script as part, of at most so many characters, of a file's name that every system can hold.
+
+    Two texts can become one name.
+    """
+    return re.sub(r"[^A-Za-z0-9.=_-]+", "-", text)[:most].strip("-") or "text"
+
+
 def first_line(error: BaseException) -> str:
     """The first line of an error, or its kind where it has no text."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

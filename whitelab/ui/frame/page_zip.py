@@ -10,6 +10,9 @@ from plotly.offline import get_plotlyjs
 
 import whitelab
 from whitelab.base.installation import RELEASE
+
+
+from whitelab.base.wording import for_a_file
 from whitelab.figures.style import wrapped
 from whitelab.scoring.score import Score
 from whitelab.ui.frame.svg import svgs
@@ -37,6 +40,7 @@ def page_zip(page: str, score: Score, fit: str, shown: Mapping[str, Shown], code
 
     The score says of its scope `fit` (`scope_name`), so that no path of this machine is in it.
     """
+    shown = _by_file(shown)
     data = io.BytesIO()
     with ZipFile(data, "w", ZIP_DEFLATED) as packed:
         packed.writestr("README.txt", README.format(page=page, release=RELEASE))
@@ -56,6 +60,19 @@ def page_zip(page: str, score: Score, fit: str, shown: Mapping[str, Shown], code
             if rows:
                 packed.writestr(f"data/{key}.csv", as_csv(rows))
     return data.getvalue()
+
+
+def _by_file(shown: Mapping[str, Shown]) -> dict[str, Shown]:
+    """What is shown by names of files that differ on any system: a key may hold a model's name, with `:` and `/`."""
+    named: dict[str, Shown] = {}
+    taken = set()  # as a system sees them that does not tell A from a
+    for key, one in shown.items():
+        name = for_a_file(key, 100)
+        others = (name, *(f"{name}-{number}" for number in range(2, len(shown) + 1)))
+        name = next(other for other in others if other.lower() not in taken)
+        taken.add(name.lower())
+        named[name] = one
+    return named
 
 
 def _record(score: Score, fit: str) -> dict:

@@ -1,10 +1,9 @@
 """One map to take away, of a task or of a search: its record, its file name, and the lines that use it."""
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from whitelab.base.wording import layers_in_words
+from whitelab.base.wording import for_a_file, layers_in_words
 from whitelab.corpus.fitting import CORPUS
 from whitelab.encoding.embeddings import LayerEmbeddings, MeasuredRows
 from whitelab.encoding.encoders import Encoder
@@ -20,15 +19,7 @@ from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.whitening import Map, export, of_rows
 
 SCIKIT = "scikit-learn"  # no file, but the lines that make the same map
-
-
-def _fit_for_a_file(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9.=_-]+", "-", text)
-
-
-def _named(text: str) -> str:
-    """A name of any length in any script, as part of a file's."""
-    return _fit_for_a_file(text)[:40].strip("-") or "text"
+_LONGEST = 40  # characters that a name of data takes of a file's
 
 
 @dataclass(frozen=True)
@@ -66,11 +57,13 @@ class Parcel:
         setting, origin = self.setting, self.space.origin
         k = f"-k{setting.k}" if setting.k else ""
         layers = "-".join(map(str, setting.layers))
-        made = _fit_for_a_file(f"{Path(origin.model).name}-{setting.pooling}-layers-{layers}-{setting.whitening}{k}")
-        task = _named(origin.task) + ("" if origin.split == "all" else f"-{_named(origin.split)}")
-        on, text = _named(Path(setting.fit).stem), self.space.texts.get(setting.fit)
+        made = for_a_file(f"{Path(origin.model).name}-{setting.pooling}-layers-{layers}-{setting.whitening}{k}")
+        task = for_a_file(origin.task, _LONGEST) + (
+            "" if origin.split == "all" else f"-{for_a_file(origin.split, _LONGEST)}"
+        )
+        on, text = for_a_file(Path(setting.fit).stem, _LONGEST), self.space.texts.get(setting.fit)
         if isinstance(text, MeasuredRows):  # folders of embedded text are often called alike
-            on = f"{_named(Path(setting.fit.removeprefix(CORPUS)).name)}-{text.mark}"
+            on = f"{for_a_file(Path(setting.fit.removeprefix(CORPUS)).name, _LONGEST)}-{text.mark}"
         return f"{made}-{task}" + ("" if setting.fit == "task" else f"-on-{on}")
 
     def stem_of(self, kind: str) -> str:

@@ -13,7 +13,7 @@ import pandas as pd  # here and not where it is used: plotly takes it as soon as
 import plotly.graph_objects as go
 import streamlit as st
 
-from whitelab.base.wording import best_as_printed
+from whitelab.base.wording import best_as_printed, for_a_file
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_text import scope_name
 from whitelab.scoring.setting import Setting
@@ -100,7 +100,7 @@ def chart(
         config={
             "displaylogo": False,
             "displayModeBar": False if on_select else "hover",
-            "toImageButtonOptions": {"filename": f"whitelab-{key}", "scale": 2},
+            "toImageButtonOptions": {"filename": f"whitelab-{for_a_file(key)}", "scale": 2},
         },
     )
     if one.rows is not None:
@@ -156,7 +156,7 @@ def _download(rows: Callable[[], Sequence[dict]], key: str) -> None:
     st.download_button(
         "Data (CSV)",
         lambda: as_csv(rows()),
-        file_name=f"whitelab-{key}.csv",
+        file_name=f"whitelab-{for_a_file(key)}.csv",
         mime="text/csv",
         key=f"{key}-csv",
         on_click="ignore",
