@@ -28,7 +28,7 @@ need_a_model(
     "Another model would have to embed the sentences, and vectors come without a model. Bring the pairs as text to compare models "
     "on them. Variants of these vectors are compared on the whitening page, their layers on the layers page.",
 )
-data_of()  # its rows name models, tasks and settings of their own
+data_of()  # each part says of what its own is
 infos = datasets.discover(chosen.data.source)
 tasks = [info.name for info in infos]
 left, right = st.columns([3, 2])

@@ -17,6 +17,7 @@ from whitelab.compare import FIELDS, PRESETS, Bench, Grid, compare, differences,
 from whitelab.compare import grid as compared
 from whitelab.encoding.names import shown_name
 from whitelab.scoring.setting import parse_settings
+from whitelab.ui.widgets.chart import SHOWN
 
 from .visiting import (
     alts,
@@ -214,6 +215,11 @@ def test_two_presets_show_what_differs_and_walk_from_one_to_the_other(small):
     assert steps["pairs"].tolist() == pytest.approx([*(one.change for one in expected.steps), expected.difference])
     assert steps["pairs"][:-1].sum() == pytest.approx(steps["pairs"].iloc[-1])
     assert alts(at)
+    rows = list(csv.DictReader(io.StringIO(data(at)["walk-steps"])))
+    made = {"model": "model", "task": "pairs", "from_preset": "whiteningbert", "to_preset": "mteb"}
+    made |= {f"{end}_setting": PRESETS[made[f"{end}_preset"]].setting for end in ("from", "to")}
+    assert rows
+    assert all(row | made == row for row in rows)
     assert table(choose(at, dtype="bfloat16"), "Step") is None  # another walk, for which nobody has asked
     assert said(choose(at, to_preset="whiteningbert"), "Nothing differs between them")
 
@@ -266,6 +272,7 @@ def test_a_preset_that_fits_on_other_text_asks_for_it(filled, small, place):
 
 def test_every_figure_of_a_paper_is_one_click_away_with_words_data_and_the_code_that_makes_it(small, capsys):
     losses = "alignment", "uniformity", "spearman"
+    usual, presets = "whiteningbert", {"paper-ks": "bert-whitening"}
     for name, (charts, key, columns) in {
         "WhiteningBERT, Figure 1": (2, "paper-pairs", ["spearman"]),
         "WhiteningBERT, Figure 2": (1, "paper-sizes", ["spearman"]),
@@ -275,7 +282,11 @@ def test_every_figure_of_a_paper_is_one_click_away_with_words_data_and_the_code_
         at = until(start("compare", **small, part=name), lambda at: len(alts(at)) >= charts and complete(at))  # noqa: B023
         assert all(len(alt) > 20 for alt in alts(at))
         assert downloads(at).count("Data (CSV)") == charts
-        rows = csv.DictReader(io.StringIO(data(at)[key]))
+        rows = list(csv.DictReader(io.StringIO(data(at)[key])))
+        assert {(row["model"], row["task"], row["preset"]) for row in rows} == {
+            ("model", "pairs", presets.get(key, usual))
+        }
+        assert all({"model", "task"} <= {*one.made} for one in at.session_state[SHOWN].values())  # below each figure
         numbers = [float(row[column]) for row in rows for column in columns if row[column]]
         capsys.readouterr()
         exec(code(at), {})
@@ -286,6 +297,9 @@ def test_every_figure_of_a_paper_is_one_click_away_with_words_data_and_the_code_
         assert f"{float(score):.2f}" == live(at)
         if charts == 2 and "Figure 1" in name and name.startswith("WhiteningBERT"):
             assert said(choose(at, panel="labse"), "Printed: **LaBSE**", "is not among the four printed models")
+            printed = list(csv.DictReader(io.StringIO(data(at)["paper-printed"])))
+            assert {row["model"] for row in printed} == {"LaBSE"}
+            assert {row["published_in"].partition(" (")[0] for row in printed} == {"WhiteningBERT"}
 
 
 def test_what_is_of_one_model_takes_the_first_chosen_that_is_here_and_says_so(small):

@@ -199,6 +199,11 @@ def panels() -> dict[str, str]:
     return {one.model: one.section for one in _figure1()}
 
 
+def pairs_place() -> str:
+    """Where these cells are printed, in words."""
+    return _figure1()[0].place
+
+
 def printed_pairs(model: str) -> dict[tuple[int, int], float]:
     """The cells i <= j of WhiteningBERT's Figure 1 for a model; none for one it does not draw."""
     found = {}

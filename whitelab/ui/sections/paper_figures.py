@@ -1,7 +1,8 @@
 """The papers' figures on the loaded models and data, each a job that grows, beside what was printed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import streamlit as st
@@ -9,12 +10,13 @@ import streamlit as st
 from whitelab import figures
 from whitelab.base.progress import Progress
 from whitelab.base.wording import in_percent, layer_names, plain, quantity, spaced
-from whitelab.compare import PRESETS, SEVEN, Grid
+from whitelab.compare import AVERAGE, PRESETS, SEVEN, Grid
 from whitelab.compare import papers as drawn
 from whitelab.encoding.checkpoints import on_disk
 from whitelab.encoding.encoders import Encoder
 from whitelab.encoding.names import shown_name
 from whitelab.figures import heights
+from whitelab.scoring.fit_text import scope_name
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry
 from whitelab.store.embedding_store import Store
@@ -29,7 +31,7 @@ from whitelab.ui.sections.compare_grid import grid_in_code
 from whitelab.ui.sections.preset_walk import say_what_lacks
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets import asking
-from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.chart import chart, data_of
 from whitelab.ui.widgets.choice import choice
 
 _ABSENT = "losses-download"  # what is asked for: models that are not here yet
@@ -56,6 +58,11 @@ class PaperGrid(Grid):
         """The model's name as the tables know it."""
         return shown_name(self.model)
 
+    def data_of(self, setting: Setting, tasks: Sequence[str], preset: str = "whiteningbert") -> None:
+        """Say of what is drawn from here on that it is of this setting under a paper's preset, and of which tasks."""
+        applied = PRESETS[preset].applied(setting)
+        data_of(setting=applied, model=self.name, task=_averaged(tasks), preset=preset)
+
     @property
     def over(self) -> str:
         """The tasks in words."""
@@ -79,6 +86,11 @@ class PaperGrid(Grid):
         )
 
 
+def _averaged(tasks: Sequence[str]) -> str:
+    """The task that a mean over several is of, as the grid calls it, with their names."""
+    return f"{AVERAGE} of {', '.join(tasks)}" if len(tasks) > 1 else "".join(tasks)
+
+
 # ----------------------------------------------------------------------------------- WhiteningBERT, Figure 1
 
 
@@ -96,9 +108,10 @@ def pair_heatmaps(grid: PaperGrid) -> str:
         format_func=panels.get,
         help="WhiteningBERT prints four models. The difference is shown where yours is one of them.",
     )
-    printed = drawn.printed_pairs(beside or next(iter(panels)))
+    printed, place = drawn.printed_pairs(beside or next(iter(panels))), drawn.pairs_place()
 
     def draw(maps) -> None:
+        grid.data_of(SUBSETS, tuple(maps))
         ours = drawn.pair_average(maps)
         layers = 1 + max(j for _, j in ours)
         values = [s for s in (*ours.values(), *printed.values()) if s is not None]
@@ -110,8 +123,10 @@ def pair_heatmaps(grid: PaperGrid) -> str:
             chart(map_ours, "paper-pairs", lambda: _cells(ours, own))
         with right:
             st.markdown(f"Printed: **{panels[beside]}**, seven tasks")
+            data_of(setting=SUBSETS, model=panels[beside], task=_averaged(sorted(SEVEN)), published_in=place)
             map_printed = figures.pair_heatmap(printed, 1 + max(j for _, j in printed), highest(printed), scale=scale)
             chart(map_printed, "paper-printed", lambda: _cells({}, printed))
+        grid.data_of(SUBSETS, tuple(maps))
         if own and set(maps) == SEVEN:
             gaps = {pair: ours[pair] - value for pair, value in own.items() if ours.get(pair) is not None}
             chart(figures.difference_heatmap(gaps, layers), "paper-pair-differences", lambda: _cells(ours, own))
@@ -147,6 +162,7 @@ def _pair_maps(grid: PaperGrid, progress: Progress) -> Iterator[dict[str, LayerP
 def _cells(ours: dict, printed: dict) -> list[dict]:
     return [
         {"layer_i": i, "layer_j": j, "spearman": ours.get((i, j)), "published": printed.get((i, j))}
+        | {"published_in": drawn.pairs_place() if (i, j) in printed else None}
         for i, j in dict.fromkeys((*ours, *printed))
     ]
 
@@ -167,10 +183,12 @@ def size_curve(grid: PaperGrid) -> str:
     printed = drawn.printed_sizes(grid.name)
 
     def draw(found) -> None:
+        grid.data_of(SUBSETS, grid.tasks)
         best = {size: (one.layers, one.spearman) for size, one in found.ranking.best_by_size.items()}
         rows = [
             {"size": size, "layers": "+".join(map(str, layers)), "spearman": score}
             | {"published": printed[size][1] if size in printed else None}
+            | {"published_in": drawn.pairs_place() if size in printed else None}
             for size, (layers, score) in sorted(best.items())
         ]
         sizes = figures.size_curves({"none": best}, {"none": grid.name}, found.n_layers, printed)
@@ -220,15 +238,18 @@ def k_curves(grid: PaperGrid) -> str:
     )
 
     def draw(curves) -> None:
+        grid.data_of(EVERY_K, tuple(curves), "bert-whitening")
         dim = next(iter(curves.values())).dim
         printed = [one for one in drawn.printed_ks(grid.name, dim) if one.column in curves]
         points = [(one.column, drawn.printed_k(one, dim), one.value) for one in printed]
         found, beside = {task: one.spearman for task, one in curves.items()}, {(t, k): v for t, k, v in points}
+        places = {(one.column, drawn.printed_k(one, dim)): one.place for one in printed}
         chart(
             figures.task_curves(found, {task: one.best_k for task, one in curves.items()}, points),
             "paper-ks",
             lambda: [
-                {"task": task, "k": k, "spearman": s, "published": beside.get((task, k))}
+                {"task": task, "k": k, "spearman": s}
+                | {"published": beside.get((task, k)), "published_in": places.get((task, k))}
                 for task, values in found.items()
                 for k, s in enumerate(values, 1)
             ],
@@ -293,7 +314,7 @@ def losses(grid: Grid) -> str:
     job = study_job(_losses, grid, task, positives, title=title, unit="settings", place="paper-losses")
     follow(
         job,
-        _draw_losses,
+        partial(_draw_losses, grid, task, positives),
         key="paper-losses-part",
         caption=lambda found: f"{quantity(len(found.spots), 'setting')} on {task}.",
         room=heights.room(heights.PLANE),
@@ -316,12 +337,17 @@ def _losses(grid: Grid, task: str, positives: str, progress: Progress) -> Iterat
     yield from drawn.losses(grid, task, positives, store=Store(), progress=progress, load=shared_encoder)
 
 
-def _draw_losses(found: drawn.Losses) -> None:
+def _draw_losses(grid: Grid, task: str, positives: str, found: drawn.Losses) -> None:
+    made = {"task": task, "preset": grid.preset, "corpus": scope_name(grid.corpus) if grid.corpus else ""}
     if found.spots:
+        names = ", ".join(dict.fromkeys(one.model for one in found.spots))
+        data_of(model=names, positive_pairs=geometry.POSITIVES[positives], **made)
         _plane(found)
     for model, reasons in found.left_out.items():
         _say_left_out(model, reasons)
-    _spreads(found)
+    for model, samples in found.spreads.items():
+        data_of(setting=grid.rules.applied(Setting.parse("L-1")), model=model, **made)
+        _spread(found, model, samples)
 
 
 def _say_left_out(model: str, reasons: dict[str, str]) -> None:
@@ -345,15 +371,13 @@ def _plane(found: drawn.Losses) -> None:
     )
 
 
-def _spreads(found: drawn.Losses) -> None:
-    for model, samples in found.spreads.items():
-        st.markdown(f"**How evenly does the last layer of {plain(model)} fill the sphere?** Cosines of random pairs.")
-        spots = [one for one in found.spots if one.model == model]
-        own = [one for one in spots if Setting.parse(one.setting) in drawn.spread_settings(one.dim)]
-        histogram = figures.cosine_histogram(samples, LABELS)
-        chart(histogram, f"paper-spread-{model}", lambda samples=samples: _sample_rows(samples))
-        named = [f"{LABELS.inline(one.whitening)} {one.uniformity:.2f}" for one in own if one.uniformity is not None]
-        st.caption(f"Uniformity loss: {'; '.join(named)}. The narrower around 0, the more evenly spread.")
+def _spread(found: drawn.Losses, model: str, samples: dict[str, np.ndarray]) -> None:
+    st.markdown(f"**How evenly does the last layer of {plain(model)} fill the sphere?** Cosines of random pairs.")
+    spots = [one for one in found.spots if one.model == model]
+    own = [one for one in spots if Setting.parse(one.setting) in drawn.spread_settings(one.dim)]
+    chart(figures.cosine_histogram(samples, LABELS), f"paper-spread-{model}", lambda: _sample_rows(samples))
+    named = [f"{LABELS.inline(one.whitening)} {one.uniformity:.2f}" for one in own if one.uniformity is not None]
+    st.caption(f"Uniformity loss: {'; '.join(named)}. The narrower around 0, the more evenly spread.")
 
 
 def _sample_rows(samples: dict[str, np.ndarray]) -> list[dict]:

@@ -1,6 +1,7 @@
 """Two presets side by side: what they decide differently, and which of those decisions moves the score."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import accumulate
 
 import streamlit as st
@@ -25,13 +26,14 @@ from whitelab.compare import (
 from whitelab.compare.presets import CORPUS
 from whitelab.datasets import DEMO
 from whitelab.figures import heights
+from whitelab.scoring.fit_text import scope_name
 from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets import address
-from whitelab.ui.widgets.chart import chart, rounded_table
+from whitelab.ui.widgets.chart import chart, data_of, rounded_table
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.note import note
 
@@ -92,7 +94,7 @@ def side_by_side(grid: Grid, model: str) -> str:
         return ""
     title = f"Walking from {PRESETS[a].label} to {PRESETS[b].label}"
     job = study_job(_walked, own, a, b, setting, title=title, unit="scores", place="walk")
-    follow(job, _draw, key="walk-part", caption=_caption, room=heights.PROJECTION)
+    follow(job, partial(_draw, setting, corpus), key="walk-part", caption=_caption, room=heights.PROJECTION)
     return _code(own, a, b, setting)
 
 
@@ -153,7 +155,7 @@ def _caption(found: tuple[Walk, ...]) -> str:
     return text + (f", most by {FIELDS[step.field].lower()} ({step.change:+.2f})." if step else ".")
 
 
-def _draw(found: tuple[Walk, ...]) -> None:
+def _draw(setting: Setting | None, corpus: str | None, found: tuple[Walk, ...]) -> None:
     """The waterfall of one task or the average, and every step of every task."""
     names = [one.task for one in found]
     task = choice(
@@ -171,6 +173,16 @@ def _draw(found: tuple[Walk, ...]) -> None:
             (FIELDS[s.field], f"{worded(s.field, s.before)} → {worded(s.field, s.after)}", s.change) for s in one.steps
         ]
         ends = (PRESETS[one.a].label, one.start), (PRESETS[one.b].label, one.end)
+        settings = {name: str(setting or Setting.parse(PRESETS[name].setting)) for name in (one.a, one.b)}
+        data_of(
+            model=one.model,
+            task=one.task,
+            from_preset=one.a,
+            from_setting=settings[one.a],
+            to_preset=one.b,
+            to_setting=settings[one.b],
+            corpus=scope_name(corpus) if corpus else "",
+        )
         chart(figures.walk_steps(*ends, steps), "walk-steps", lambda: _rows(found))
     table = [
         {"Step": FIELDS[field]}
