@@ -56,6 +56,20 @@ WRONG = {
         ["whiten", "--data", "/no/such/folder", "--pooling", "wk", "--export", "onnx", "--out", "graph"],
         "--pooling wk must be one of",
     ),
+    "a pooling that sentence-transformers has not, likewise": (
+        [
+            "whiten",
+            "--data",
+            "/no/such/folder",
+            "--pooling",
+            "wk",
+            "--export",
+            "sentence-transformers",
+            "--out",
+            "model",
+        ],
+        "--pooling wk must be one of",
+    ),
     "a cut above all gold": (["calibrate", "--cut", "99"], "--cut 99 must divide the gold scores: 0 reach it"),
     "an objective that is none, before the corpus is missed": (
         ["train", "--objective", "nonsense"],

@@ -71,7 +71,9 @@ def test_it_is_part_of_the_settings_text_and_of_the_protocol(made):
 def test_where_there_is_no_such_step_it_is_refused(made, tmp_path):
     encoder, _, unit = made
     whitener = fit_scope(unit, setting("unit_mean/L3:pca")).whiteners[0]
-    with pytest.raises(ExportError, match="pooling='unit_mean' has no module in sentence-transformers"):
+    with pytest.raises(
+        ExportError, match="pooling='unit_mean' must be one of mean, cls, last in sentence-transformers"
+    ):
         to_sentence_transformers(tmp_path / "out", encoder, (3,), "unit_mean", whitener)
     with pytest.raises(ValueError, match="pooling='unit_mean' must be one of mean, cls, last"):
         TrainConfig(pooling="unit_mean")

@@ -298,11 +298,14 @@ def test_raw_vectors_in_the_bar_are_said_to_stand_against_pca_whitening(small, s
         assert said(at, "raw vectors are chosen in the bar") is said_so
 
 
-def test_a_graph_is_offered_only_of_poolings_that_it_can_hold(small):
-    at = until(start("whitening", **small, unit="true", format="onnx"))
-    assert said(at, "in a graph: turn off Vectors of length 1.")
+@pytest.mark.parametrize("form", [name for name, one in export.FORMATS.items() if one.whole])
+def test_a_model_folder_is_offered_only_of_poolings_that_it_can_hold(small, form):
+    at = until(start("whitening", **small, unit="true", format=form))
+    assert said(
+        at, f"in {export.FORMATS[form].label}; the map alone can be exported", "Or turn off Vectors of length 1."
+    )
     assert "make-model" not in keys(at)
-    assert not any("onnxruntime" in one.value for one in at.code)
+    assert not any("unzip first" in one.value for one in at.code)
     assert "make-model" in keys(choose(at, unit=False))
     assert "make-model" not in keys(choose(at, pooling="wk"))
 

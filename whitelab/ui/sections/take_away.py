@@ -27,7 +27,7 @@ from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.choice import choice
 from whitelab.whitening import Map, RowMap, affine, export, of_rows, starved_remedy
-from whitelab.whitening.export import check_graph_pooling, to_onnx
+from whitelab.whitening.export import to_onnx
 
 ASKED = "asked-model"  # session_state: the key of the model folder this visitor asked for
 # How a search's map ranks beside raw vectors, by verdict: about as long, so that what is below stays where it is.
@@ -108,7 +108,7 @@ def _draw(parcel: Parcel) -> None:
     if st.session_state.get("format") not in (None, *labels):
         st.session_state["format"] = next(iter(labels))
     kind = choice("Format", tuple(labels), key="format", bind="query-params", format_func=labels.get)
-    if kind == "onnx" and (why := _no_graph(parcel.setting.pooling)):
+    if kind in export.FORMATS and (why := _why_not(kind, parcel.setting.pooling)):
         st.info(plain(why))
         return
     if kind == SCIKIT and not parcel.has_rows:
@@ -127,12 +127,12 @@ def _draw(parcel: Parcel) -> None:
         st.code(lines(kind, parcel), language="python")
 
 
-def _no_graph(pooling: str) -> str:
-    """Why a graph cannot hold a pooling; empty where it can."""
+def _why_not(kind: str, pooling: str) -> str:
+    """Why a format cannot hold a pooling; empty where it can."""
     try:
-        check_graph_pooling(pooling)
+        export.check_holds(kind, pooling)
     except export.ExportError as error:
-        return f"{error}{': turn off Vectors of length 1' if pooling.startswith(UNIT) else ''}."
+        return f"{error}.{' Or turn off Vectors of length 1.' if pooling.startswith(UNIT) else ''}"
     return ""
 
 

@@ -6,15 +6,16 @@
 """
 
 from whitelab.whitening.export.faiss_file import faiss_bytes, to_faiss
-from whitelab.whitening.export.formats import FORMATS, PROMPTED, RANDOM, SEARCHED, Format, Scale
+from whitelab.whitening.export.formats import ALONE, FORMATS, PROMPTED, RANDOM, SEARCHED, Format, Scale, check_holds
 from whitelab.whitening.export.model_folder import zip_folder
 from whitelab.whitening.export.npz_file import from_npz, npz_bytes, numpy_lines, scale_lines, to_npz
-from whitelab.whitening.export.onnx_folder import check_graph_pooling, onnx_lines, to_onnx
+from whitelab.whitening.export.onnx_folder import onnx_lines, to_onnx
 from whitelab.whitening.export.places import ExportError, check_place, target
 from whitelab.whitening.export.safetensors_file import from_safetensors, safetensors_bytes, to_safetensors
 from whitelab.whitening.export.sentence_transformers_folder import encoding_lines, to_sentence_transformers
 
 __all__ = [
+    "ALONE",
     "FORMATS",
     "PROMPTED",
     "RANDOM",
@@ -22,7 +23,7 @@ __all__ = [
     "ExportError",
     "Format",
     "Scale",
-    "check_graph_pooling",
+    "check_holds",
     "check_place",
     "encoding_lines",
     "faiss_bytes",

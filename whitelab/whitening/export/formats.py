@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from whitelab.encoding.pooling import POOLINGS
+from whitelab.whitening.export.places import ExportError
+
 Scale = Mapping[str, np.ndarray]
 RANDOM = "random pairs"  # what the percentiles of a scale are among, unless it says so itself
 SEARCHED = {"among": np.array("all queries with all documents")}  # as that of a search does
@@ -38,6 +41,19 @@ FORMATS = {
     "onnx": Format("ONNX", whole=True, scaled=True),
     "safetensors": Format("safetensors", any_map=True),
 }
+
+ALONE = ", ".join(name for name, one in FORMATS.items() if not one.whole)
+
+
+def check_holds(form: str, pooling: str) -> str:
+    """Return a pooling that a form of `FORMATS` holds, as all do that are without the encoder; raises ExportError
+    for another."""
+    if FORMATS[form].whole and pooling not in POOLINGS:
+        raise ExportError(
+            f"pooling={pooling!r} must be one of {', '.join(POOLINGS)} in {FORMATS[form].label}; the map alone can be "
+            f"exported ({ALONE})"
+        )
+    return pooling
 
 
 def prompts_of(record: Mapping) -> dict[str, str]:

@@ -29,7 +29,7 @@ from whitelab.encoding.names import ONE_LAYER
 from whitelab.encoding.pooling import POOLINGS, padded
 from whitelab.whitening import Whitener
 from whitelab.whitening.export.contents import as_float32, as_json, as_numpy, kept_matrix
-from whitelab.whitening.export.formats import Scale
+from whitelab.whitening.export.formats import Scale, check_holds
 from whitelab.whitening.export.model_folder import (
     MAPPED_TOLERANCE,
     PROBES,
@@ -128,7 +128,7 @@ def to_onnx(
         raise ExportError(f"whitener must take the model's d={encoder.dim} dimensions, got {whitener.mean.shape[0]}")
     if encoder.dtype != "float32":
         raise ExportError(f"dtype={encoder.dtype!r} must be 'float32', in which the graph computes")
-    layers, pooling = check_layers(layers, encoder.n_layers), check_graph_pooling(encoder.check_pooling(pooling))
+    layers, pooling = check_layers(layers, encoder.n_layers), check_holds("onnx", encoder.check_pooling(pooling))
     record = dict(protocol or {}) | encoder_record(encoder, layers, pooling, whitener)
     with model_folder(folder, record) as aside:
         head = _head(whitener)
@@ -233,13 +233,6 @@ def _check_tokenizer(aside: Path, encoder: Encoder) -> None:
     found = [row.ids for row in written.encode_batch(texts)]
     if found != encoder.tokenize(texts)[0]:
         raise ExportError(f"model={encoder.name!r} cannot be exported to ONNX: its tokenizer.json gives other tokens")
-
-
-def check_graph_pooling(pooling: str) -> str:
-    """Return a pooling that a graph can hold; raises ExportError for another."""
-    if pooling not in POOLINGS:
-        raise ExportError(f"pooling={pooling!r} must be one of {', '.join(POOLINGS)} in a graph")
-    return pooling
 
 
 def _padded(encoder: Encoder, texts: Sequence[str]) -> tuple[Int[Tensor, "b t"], Int[Tensor, "b t"]]:

@@ -14,10 +14,10 @@ from whitelab.encoding.architectures import quiet
 from whitelab.encoding.checkpoints import origin_note
 from whitelab.encoding.embed import embed
 from whitelab.encoding.encoders import Encoder
-from whitelab.encoding.pooling import POOLING_LABELS, UNIT, WK
+from whitelab.encoding.pooling import POOLING_LABELS
 from whitelab.whitening import Map, Whitener
 from whitelab.whitening.export.contents import as_affine, as_float32, as_numpy, kept_matrix
-from whitelab.whitening.export.formats import Scale, prompts_in_words, prompts_of
+from whitelab.whitening.export.formats import Scale, check_holds, prompts_in_words, prompts_of
 from whitelab.whitening.export.model_folder import (
     MAPPED_TOLERANCE,
     POOLED_TOLERANCE,
@@ -94,10 +94,7 @@ def to_sentence_transformers(
     layers, pooling = check_layers(layers, encoder.n_layers), encoder.check_pooling(pooling)
     if whitener.mean.shape[0] != encoder.dim:
         raise ExportError(f"whitener must take the model's d={encoder.dim} dimensions, got {whitener.mean.shape[0]}")
-    if pooling == WK or pooling.startswith(UNIT):
-        raise ExportError(
-            f"pooling={pooling!r} has no module in sentence-transformers: export the map alone (npz, faiss)"
-        )
+    check_holds("sentence-transformers", pooling)
     if encoder.dtype != "float32":
         raise ExportError(f"dtype={encoder.dtype!r} must be 'float32': sentence-transformers computes in it")
     record = dict(protocol or {}) | encoder_record(encoder, layers, pooling, whitener)
