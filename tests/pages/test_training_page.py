@@ -1,5 +1,7 @@
 """The training page opened without a browser, on a tiny encoder: runs in the background, for all visitors."""
 
+import csv
+import io
 import json
 import re
 import shlex
@@ -33,6 +35,7 @@ from .visiting import (
     choose,
     code,
     complete,
+    data,
     deltas,
     failed,
     forget_everything,
@@ -155,7 +158,7 @@ def put(run, steps=4, ended=None, message="", best=50.0):
 
 
 def test_a_run_is_drawn_with_its_own_numbers_made_again_by_its_code_and_its_model_is_that_of_every_page(
-    visit, small, capsys
+    visit, small, place, capsys
 ):
     at = visit()
     assert said(at, "No run yet", "a step, estimated from this machine's speed")
@@ -174,6 +177,15 @@ def test_a_run_is_drawn_with_its_own_numbers_made_again_by_its_code_and_its_mode
     assert deltas(at)["Alignment, simcse-1"] == ("" if found.best.step else "at the start")
     assert said(at, "Note on simcse-1: alignment is not defined: no pair has gold > 4")
     assert any(f"simcse-1 from {found.start.spearman:.3g} at step 0" in alt for alt in alts(at))
+    written = data(at)
+    assert str(place) not in "".join(written.values())  # the start, the text and the pairs are paths
+    rows = list(csv.DictReader(io.StringIO(written["training"])))
+    made = {"start": "model", "corpus": "corpus.txt", "batch": "16", "pooling": "mean", "max_length": "32"}
+    made |= {"evaluation": found.config.without_paths()["evaluation"], "kept_step": str(found.best.step)}
+    assert all(row | made == row for row in rows)
+    assert [row["step"] for row in rows] == ["0", "1", "2", "3", "4"]
+    spectrum = list(csv.DictReader(io.StringIO(written["training-spectrum"])))
+    assert [float(row["share"]) for row in spectrum if row["step"] == "4"] == [*run.records()[-1].spectrum]
     assert {"use-simcse-1", "remove-simcse-1"} <= keys(at)
     assert not {"cancel-simcse-1", "resume-simcse-1"} & keys(at)
     until(click(at, "score-both"), lambda at: table(at, "Raw") is not None)

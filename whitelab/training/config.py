@@ -3,6 +3,7 @@
 import math
 from dataclasses import asdict, dataclass, fields, replace
 from numbers import Real
+from pathlib import Path
 
 from whitelab.base.checks import check_choice, check_int
 from whitelab.base.devices import DTYPES
@@ -106,6 +107,10 @@ class TrainConfig:
             raise ValueError(f"batch={batch} must be at least {smallest} for {self.objective}")
         return replace(self, batch=batch)
 
+    def without_paths(self) -> dict:
+        """As `as_dict`, as it may leave the machine: of a file or folder its name."""
+        return {name: _named(value) for name, value in self.as_dict().items()}
+
     def rate(self, step: int) -> float:
         """What `lr` is multiplied by in `step` (1 to `steps`): never 0, so that no step is for nothing."""
         rising = min(1.0, step / self.warmup) if self.warmup else 1.0
@@ -120,6 +125,10 @@ class TrainConfig:
     def saves(self, step: int) -> bool:
         """Whether a checkpoint is due after `step`."""
         return step == self.steps or (step > 0 and step % self.save_every == 0)
+
+
+def _named(value: object) -> object:
+    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
 
 
 def _check_number(value, name: str) -> float:

@@ -148,7 +148,7 @@ def _training(trainer: Trainer, scores: Scores) -> str:
         objective=config.objective,
         source=found.source,
         sentences=f"{trainer.batches.count:,}",
-        corpus=_named(config.corpus) or "not named",
+        corpus=config.without_paths()["corpus"] or "not named",
         fingerprint=trainer.batches.fingerprint,
         repeated=f"{trainer.batches.repeated:,}",
         truncated=f"{trainer.batches.truncated:,}",
@@ -156,16 +156,9 @@ def _training(trainer: Trainer, scores: Scores) -> str:
         max_length=config.max_length,
         seed=config.seed,
         scores=_scores(config, scores),
-        settings="\n".join(
-            f"- {name}: {_named(value)}" for name, value in config.as_dict().items() if value is not None
-        ),
+        settings="\n".join(f"- {name}: {value}" for name, value in config.without_paths().items() if value is not None),
         licence=licence_note("The start was", trainer.encoder.name, trainer.encoder.files.weights),
     )
-
-
-def _named(value: object) -> object:
-    """A setting as it may leave the machine: of a file or folder its name."""
-    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
 
 
 def _scores(config: TrainConfig, scores: Scores) -> str:

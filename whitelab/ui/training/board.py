@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import streamlit as st
@@ -9,7 +10,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab.base.wording import duration, plain, spaced
 from whitelab.encoding.checkpoints import check_model, find_model
-from whitelab.encoding.names import BUNDLED, ModelError, ModelName
+from whitelab.encoding.names import BUNDLED, ModelError, ModelName, shown_name
 from whitelab.figures import heights
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord
 from whitelab.training.costs import seconds_left
@@ -21,7 +22,7 @@ from whitelab.ui.sidebar import model, workspace
 from whitelab.ui.training import background
 from whitelab.ui.training.background import ENDING, PROBLEM, Entry
 from whitelab.ui.widgets import address
-from whitelab.ui.widgets.chart import chart, csv_button, rounded_table
+from whitelab.ui.widgets.chart import chart, csv_button, data_of, rounded_table
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 
 SHOWN = "training-shown"  # session_state: names of the runs this visitor has chosen
@@ -30,6 +31,7 @@ _UNKNOWN = "training-unknown"  # session_state: names in the address of which th
 _ASKED = "training-remove"  # session_state: the run whose removal is to be confirmed
 OVERLAID = 6  # runs in one picture
 DRAWN = 1000  # steps of a run in one picture
+_SAID = ("run", "start", "corpus", "evaluation")  # of the chosen runs, below each of their pictures
 _ICONS = {  # of runs that nobody trains and that wait for no turn
     FINISHED: ":material/check_circle:",
     CANCELLED: ":material/cancel:",
@@ -84,6 +86,8 @@ def _board(found: list[Entry]) -> None:
     if not chosen:
         st.info("Choose runs in the table to see them. Several are drawn over each other.")
         return
+    made = [{"run": one.name} | trained_of(one) for one in chosen]
+    data_of(**{name: ", ".join(dict.fromkeys(filter(None, (one[name] for one in made)))) for name in _SAID})
     if not (foremost := _foremost(chosen)).unscored:
         _headlines(foremost)
     _pictures(chosen)
@@ -395,9 +399,10 @@ def _pictures(chosen: Sequence[Entry]) -> None:
         rank = figures.training_curve(runs, "effective_rank", "Effective rank")
         pictures = above | pictures | {"training-rank": rank, "training-spectrum": figures.training_spectrum(runs)}
     places = [place for _ in range(0, len(pictures) + 1, 2) for place in st.columns(2)]
+    spectra = {"training-spectrum": lambda: spectrum_rows(scored)}
     for place, (key, figure) in zip(places, pictures.items(), strict=False):  # the last place is for words
         with place:
-            chart(figure, key)
+            chart(figure, key, spectra.get(key))
     with places[0]:
         for one in chosen:
             if one.records and (said := one.records[0].note):
@@ -445,6 +450,28 @@ def rows(chosen: Sequence[Entry]) -> list[dict]:
         {"run": one.name, "objective": one.summary.config.objective, "seed": one.summary.config.seed}
         | {"step": record.step}
         | {name: getattr(record, name) for name in columns}
+        | trained
         for one in chosen
+        for trained in (trained_of(one),)
         for record in one.records
     ]
+
+
+def spectrum_rows(chosen: Sequence[Entry]) -> list[dict]:
+    """The shares of variance of every scored step of the chosen runs, for a table: along the direction 2^i."""
+    return [
+        {"run": one.name, "step": record.step, "direction": 2**i, "share": share} | trained
+        for one in chosen
+        for trained in (trained_of(one),)
+        for record in one.records
+        for i, share in enumerate(record.spectrum or ())
+    ]
+
+
+def trained_of(one: Entry) -> dict:
+    """What was trained on what, how, and scored on which pairs, of which step the model is; no path of this machine."""
+    config, best = one.summary.config.without_paths(), one.summary.best
+    with suppress(ModelError):
+        config["model"] = shown_name(one.summary.config.model)
+    how = {name: config[name] for name in ("corpus", "batch", "accumulation", "steps", "pooling", "max_length")}
+    return {"start": config["model"], **how, "evaluation": config["evaluation"], "kept_step": best and best.step}
