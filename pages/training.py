@@ -6,9 +6,10 @@ from whitelab.base.wording import capitalised, plain
 from whitelab.encoding.names import ModelError
 from whitelab.training import objectives, runs
 from whitelab.training.objectives import OBJECTIVES
-from whitelab.ui.frame.page import DEMO_NOTE, open_aside
+from whitelab.ui.frame.page import DEMO_NOTE, hand_out, open_aside
 from whitelab.ui.frame.recipe import recipe
 from whitelab.ui.results import long_runs
+from whitelab.ui.results.scores import scored
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.training import background, before_after, board, form, request
 
@@ -78,10 +79,13 @@ with st.expander("What am I looking at?", icon=":material/help:"):
         r"r_{\text{eff}}=e^{-\sum_i p_i\log p_i},\; p_i=\sqrt{\lambda_i}/\textstyle\sum_j\sqrt{\lambda_j}"
     )
     st.caption("WhitenedCSE Eq. 9 and 10, Figure 3; effective rank: Roy and Vetterli 2007")
+here = workspace.current()
 if plan is not None:
     with st.expander("Show the code", icon=":material/code:"):
-        here = workspace.current()
         st.code(recipe(here, plan.code) if here else f"import whitelab\n\n{plan.code}", language="python")
+if here and (opened := st.session_state[workspace.OPENED]):
+    hand_out(scored(opened.space, here.setting), opened.space, recipe(here, plan.code if plan else ""))
+if plan is not None:
     st.caption(plain(request.protocol_line(plan)))
     if plan.scored.demo:
         st.caption(DEMO_NOTE)

@@ -37,6 +37,7 @@ from .visiting import (
     complete,
     data,
     deltas,
+    downloads,
     failed,
     forget_everything,
     go_to,
@@ -192,6 +193,13 @@ def test_a_run_is_drawn_with_its_own_numbers_made_again_by_its_code_and_its_mode
     for model, row in zip((small["model"], "trained:simcse-1"), table(at, "Raw").to_dict("records"), strict=True):
         there, _ = whitelab.embed_pairs(whitelab.load_encoder(model), pairs)
         assert (f"{row['Raw']:.2f}", f"{row['PCA whitening']:.2f}") == (scored(there, "L1"), scored(there, "L1:pca"))
+    kept = list(csv.DictReader(io.StringIO(data(at)["score-both"])))
+    assert [float(row["spearman"]) for row in kept] == pytest.approx(table(at, "Raw").iloc[:, 1:].to_numpy().ravel())
+    assert [(row["model"], row["setting"]) for row in kept] == [
+        (model, f"mean/L1{mapped}") for model in ("model", "trained:simcse-1") for mapped in ("", ":pca")
+    ]
+    assert {(row["run"], row["task"]) for row in kept} == {("simcse-1", "pairs")}
+    assert "This page's results (.zip)" in downloads(at)
     exec(compile(code(at), "training", "exec"), {})
     capsys.readouterr()
     assert untimed(run.records()) == untimed(find_run("simcse-2").records())

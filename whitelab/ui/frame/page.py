@@ -7,6 +7,7 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from whitelab.base.wording import cut_note, plain, quantity
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError
+from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_text import scope_name
 from whitelab.scoring.score import Score, reversed_note
 from whitelab.statistics.significance import few_note
@@ -226,9 +227,17 @@ def close_page(
         st.code(recipe(chosen, body), language="python")
         st.caption("It runs where whitelab is installed, or in its folder, and ends with the live score.")
     score = scored(opened.space, chosen.setting)
+    hand_out(score, opened.space, recipe(chosen, body), answer)
+    note(*unsaid(st.session_state[OF_PAIRS]), of="the bar's pairs")
+    st.caption(f"Live score: {plain(score.line())} · {quantity(score.pairs, 'pair')}")
+    if is_demo(opened):
+        st.caption(DEMO_NOTE)
+
+
+def hand_out(score: Score, space: LayerEmbeddings, code: str, answer: str = "") -> None:
+    """The button for all that the page has shown in this run, with the live score of its space, in one file."""
     # The file is made when no page runs, so it cannot ask for them.
-    name, results, code = address.page(), shown(), recipe(chosen, body)
-    fit = scope_name(score.setting.fit, opened.space.texts)
+    name, results, fit = address.page(), shown(), scope_name(score.setting.fit, space.texts)
     if results:
         st.download_button(
             "This page's results (.zip)",
@@ -240,7 +249,3 @@ def close_page(
             icon=":material/folder_zip:",
             help="Settings and score with their protocol, every figure as HTML, its data as CSV, and the code.",
         )
-    note(*unsaid(st.session_state[OF_PAIRS]), of="the bar's pairs")
-    st.caption(f"Live score: {plain(score.line())} · {quantity(score.pairs, 'pair')}")
-    if is_demo(opened):
-        st.caption(DEMO_NOTE)

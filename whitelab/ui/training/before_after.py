@@ -9,7 +9,8 @@ from whitelab.base.wording import layers_in_words, plain
 from whitelab.datasets import DataError, SentencePairs
 from whitelab.encoding.checkpoints import find_model, version
 from whitelab.encoding.embeddings import embed_pairs
-from whitelab.encoding.names import ModelError
+from whitelab.encoding.names import ModelError, shown_name
+from whitelab.scoring.fit_text import scope_name
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import OWN_SENTENCES, Setting
 from whitelab.store.embedding_store import Store
@@ -22,7 +23,7 @@ from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.training.background import Entry
 from whitelab.ui.training.board import SHOWN
 from whitelab.ui.widgets import address, asking
-from whitelab.ui.widgets.chart import rounded_table
+from whitelab.ui.widgets.chart import data_of, keep_rows, rounded_table
 
 OF = "score-both"  # what is asked for
 
@@ -61,6 +62,17 @@ def draw(known: Sequence[Entry]) -> None:
     )
     rows = wait(work, key="before-after", height=170)
     if rows is not None:
+        made = {"run": run.name, "task": here.data.task, "split": pairs.split}
+        said = setting.with_(fit=scope_name(setting.fit))
+        data_of()  # the rows are of one run, and not of all that the board shows
+        keep_rows(
+            lambda: [
+                {"model": shown_name(model), "setting": str(one), "spearman": value, **made}
+                for model, row in zip(models, rows, strict=True)
+                for one, value in zip((said.raw, said), row, strict=True)
+            ],
+            "score-both",
+        )
         numbers = st.column_config.NumberColumn(format="%.2f")
         titles = ("Raw", LABELS.at(setting))
         rounded_table(
