@@ -11,9 +11,12 @@ import time
 from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
+from zipfile import ZipFile
 
 import processes
 import pytest
+import streamlit as st
+import torch
 from tiny import SENTENCES, untimed, write_reversed
 
 import whitelab
@@ -237,6 +240,31 @@ def test_where_the_bar_has_a_layer_that_trained_models_lack_their_last_is_scored
         there, _ = whitelab.embed_pairs(whitelab.load_encoder(model), pairs)
         assert (f"{row['Raw']:.2f}", f"{row['PCA whitening']:.2f}") == (scored(there, "L2"), scored(there, "L2:pca"))
     assert said(choose(at, drawn, layers=[1]), "layer 1 as in the bar")
+
+
+def test_the_model_of_a_run_is_handed_out_as_a_folder_that_loads_and_where_it_lies_is_said(
+    visit, config, tmp_path, monkeypatch
+):
+    handed = {}
+    real = st.download_button
+
+    def kept(label, data, **options):
+        handed[options["key"]] = data
+        return real(label, data, **options)
+
+    monkeypatch.setattr(st, "download_button", kept)
+    for _ in create(replace(config, steps=1), SENTENCES).follow():
+        pass
+    at = visit()
+    assert said(at, "The model lies in `simcse-1/model`, among the runs of this app")
+    assert not said(at, str(tmp_path))
+    with ZipFile(io.BytesIO(handed.pop("take-simcse-1")())) as packed:
+        packed.extractall(tmp_path / "taken")
+    taken, here = (whitelab.load_encoder(one) for one in (str(tmp_path / "taken" / "simcse-1"), "trained:simcse-1"))
+    assert torch.equal(*(whitelab.embed(one, SENTENCES[:4])[0] for one in (taken, here)))
+    monkeypatch.setenv("WHITELAB_TRAINING", "off")  # the runs are the operator's
+    assert not said(look(at), "The model lies in")
+    assert "take-simcse-1" not in handed
 
 
 def test_what_is_scored_under_the_bars_setting_are_runs_on_the_board_and_another_fit_is_said(visit, small, config):

@@ -122,9 +122,14 @@ class Run:
         return step_of(found[-1]) if found else None
 
     @property
+    def model_folder(self) -> Path:
+        """Where its model lies, once it has one."""
+        return self.folder / MODEL
+
+    @property
     def has_model(self) -> bool:
         """Whether there is a model to load: the best so far, even while the run goes on."""
-        return (self.folder / MODEL / "config.json").is_file()
+        return (self.model_folder / "config.json").is_file()
 
     def state(self) -> str:
         """waiting, running, finished, cancelled, collapsed, diverged, failed, or died: killed, or its app was.

@@ -4,11 +4,12 @@ import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import duration, plain, spaced
+from whitelab.base.wording import amount, duration, plain, spaced
 from whitelab.encoding.checkpoints import check_model, find_model
 from whitelab.encoding.names import BUNDLED, ModelError, ModelName, shown_name
 from whitelab.figures import heights
@@ -24,6 +25,7 @@ from whitelab.ui.training.background import ENDING, PROBLEM, Entry
 from whitelab.ui.widgets import address
 from whitelab.ui.widgets.chart import chart, csv_button, data_of, rounded_table
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
+from whitelab.whitening.export import zip_folder
 
 SHOWN = "training-shown"  # session_state: names of the runs this visitor has chosen
 ADDRESS = "runs"  # the query parameter that says the same, in a row with commas
@@ -83,6 +85,7 @@ def _board(found: list[Entry]) -> None:
     turns = sorted((one for one in found if one.open), key=lambda one: one.job.number if one.job else 0)
     for one in (*turns, *(one for one in chosen if not one.open)):
         _line(one)
+    _say_where([one for one in chosen if one.summary.model and not one.open])
     if not chosen:
         st.info("Choose runs in the table to see them. Several are drawn over each other.")
         return
@@ -285,6 +288,7 @@ def _ended(one: Entry) -> None:
             help=f"Every page then shows {found.model}: the encoder at "
             + ("its last checkpoint." if found.best is None else "the step that scored best."),
         )
+        _hand_out(one.run)
     if found.resumable or one.state == NOT_STARTED:
         st.button(
             "Start" if one.state == NOT_STARTED else "Resume",
@@ -302,6 +306,48 @@ def _ended(one: Entry) -> None:
         disabled=not long_runs.allowed(),
         icon=":material/delete:",
     )
+
+
+def _hand_out(run: Run) -> None:
+    """The model as a download, where visitors may begin runs and remove them: elsewhere they are the operator's."""
+    if long_runs.allowed() and (size := _size(run.model_folder)):
+        st.download_button(
+            f"Download ({amount(size)})",
+            lambda: _packed(run),
+            file_name=f"{run.name}.zip",
+            mime="application/zip",
+            key=f"take-{run.name}",
+            on_click="ignore",
+            icon=":material/download:",
+            help="The model as a folder that transformers and sentence-transformers load, packed when you press. Its "
+            "README.md says how it was trained.",
+        )
+
+
+def _size(folder: Path) -> int:
+    """Bytes of the files in a folder; 0 where another visitor has removed it."""
+    try:
+        return sum(file.stat().st_size for file in folder.rglob("*"))
+    except OSError:
+        return 0
+
+
+def _packed(run: Run) -> bytes:
+    """The model's folder as a .zip, under the run's name."""
+    with TemporaryDirectory(prefix="whitelab-") as home:
+        packed = Path(home) / f"{run.name}.zip"
+        zip_folder(run.model_folder, packed, run.name)
+        return packed.read_bytes()
+
+
+def _say_where(trained: Sequence[Entry]) -> None:
+    """Where the models of these runs lie, for who may begin runs; with no path of this machine."""
+    if trained and long_runs.allowed():
+        folders = ", ".join(f"`{one.name}/{one.run.model_folder.name}`" for one in trained)
+        st.caption(
+            f"{'The model lies' if len(trained) == 1 else 'The models lie'} in {folders}, among the runs of this app: "
+            "`WHITELAB_RUNS`, or `whitelab/runs` in the data folder of the user who runs it."
+        )
 
 
 def _remove(one: Entry) -> None:

@@ -53,13 +53,16 @@ def write_scale(aside: Path, scale: Scale | None) -> str:
     return f"\n## What a cosine means\n\n```python\nimport numpy as np\n\n{lines}```\n"
 
 
-def zip_folder(folder: str | Path, path: str | Path) -> None:
-    """Pack a folder under its own name into a .zip at `path`; weights, which do not shrink, are stored as they are."""
+def zip_folder(folder: str | Path, path: str | Path, name: str = "") -> None:
+    """Pack a folder, under its own name or this one, into a .zip at `path`.
+
+    Weights, which do not shrink, are stored as they are.
+    """
     folder = Path(folder)
     with ZipFile(path, "w") as packed:
         for file in sorted(one for one in folder.rglob("*") if one.is_file()):
             kind = ZIP_STORED if file.suffix == ".safetensors" else ZIP_DEFLATED
-            packed.write(file, Path(folder.name) / file.relative_to(folder), kind)
+            packed.write(file, Path(name or folder.name) / file.relative_to(folder), kind)
 
 
 def check_near(found: Tensor, expected: Tensor, tolerance: float, name: str, form: str) -> None:
