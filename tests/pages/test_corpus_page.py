@@ -50,6 +50,14 @@ def test_a_folder_is_shown_as_it_is_at_the_bars_k_and_its_code_prints_the_same(s
     shown = metrics(at)
     assert (shown["Chunks done"], shown["Sentences done"], shown["Time left"]) == ("3 of 3", "40", "0 s")
     assert len(alts(at)) == 2
+    name = f"corpus:{folder.name}-{Manifest.read(folder).digest[:6]}"
+    made = {"corpus": name, "model": "model", "layers": "layer 1", "pooling": "mean"}
+    written = {key: list(csv.DictReader(io.StringIO(text))) for key, text in data(at).items()}
+    assert {*written} == {"headlines", "corpus-settling", "corpus-spectrum"}
+    assert all(row | made == row for rows in written.values() for row in rows)
+    spectrum = written["corpus-spectrum"]
+    assert sum(float(row["percent_of_variance"]) for row in spectrum) == pytest.approx(100)
+    assert {(row["whitening"], row["sentences"]) for row in spectrum} == {("none", "40")}
     found = settling(folder, k=3)
     assert found.isotropy != settling(folder).isotropy
     assert said(at, "At k = 3, a map fitted on")

@@ -189,7 +189,8 @@ def test_a_run_is_drawn_with_its_own_numbers_made_again_by_its_code_and_its_mode
     assert all(row | made == row for row in rows)
     assert [row["step"] for row in rows] == ["0", "1", "2", "3", "4"]
     spectrum = list(csv.DictReader(io.StringIO(written["training-spectrum"])))
-    assert [float(row["share"]) for row in spectrum if row["step"] == "4"] == [*run.records()[-1].spectrum]
+    shares = [float(row["percent_of_variance"]) / 100 for row in spectrum if row["step"] == "4"]
+    assert shares == pytest.approx(run.records()[-1].spectrum)
     assert {"use-simcse-1", "remove-simcse-1"} <= keys(at)
     assert not {"cancel-simcse-1", "resume-simcse-1"} & keys(at)
     until(click(at, "score-both"), lambda at: table(at, "Raw") is not None)

@@ -14,6 +14,7 @@ from whitelab.datasets import DataError
 from whitelab.encoding.embeddings import held_in_words
 from whitelab.encoding.names import shown_name
 from whitelab.encoding.pooling import UNIT
+from whitelab.scoring.fit_text import scope_name
 from whitelab.ui.results import long_runs
 from whitelab.ui.results.jobs import REDRAW, redraw
 from whitelab.ui.results.worker import Job, is_open
@@ -21,7 +22,7 @@ from whitelab.ui.sections import corpus_begin
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.address import bound
-from whitelab.ui.widgets.chart import chart
+from whitelab.ui.widgets.chart import chart, data_of
 from whitelab.ui.widgets.metric import Metric, headlines
 from whitelab.ui.widgets.note import note
 
@@ -117,8 +118,9 @@ def _watch(folder: str, chosen: Workspace, outdated: str) -> None:
         st.progress(0.0, text=_turn(job) or "The model is being loaded, and the texts are read.")
         _stop(job)
         return
-    headlines(*_numbers(found))
     manifest = Manifest.read(folder)
+    _data_of(folder, manifest)
+    headlines(*_numbers(found))
     if found.done < found.chunks or under_way:
         st.progress(found.sentences_done / max(found.sentences, 1), text=_state(found, job))
         if under_way:
@@ -147,6 +149,17 @@ def _watch(folder: str, chosen: Workspace, outdated: str) -> None:
         _settled(settling(folder, k=k), found, k)
     except DataError as error:
         st.error(plain(str(error)))
+
+
+def _data_of(folder: str, manifest: Manifest) -> None:
+    """Say that what is drawn from here on is of this corpus, and of which vectors of which model it is."""
+    recipe = manifest.recipe
+    data_of(
+        corpus=f"{scope_name(f'{CORPUS}{folder}')}-{manifest.digest[:6]}",
+        model=shown_name(manifest.loaded),
+        layers=held_in_words(recipe.layers, recipe.apart),
+        pooling=recipe.pooling,
+    )
 
 
 def _use(folder: str, manifest: Manifest, found: Status, fit: str | None) -> None:
@@ -196,7 +209,8 @@ def _settled(found: Settling, whole: Status, k: int | None) -> None:
         if found.sentences:
             st.markdown(_enough(found, k))
             points = [
-                {"sentences": n, "isotropy": value} for n, value in zip(found.sentences, found.isotropy, strict=True)
+                {"sentences": n, "isotropy": value, "whitening": "zca", "k": k}
+                for n, value in zip(found.sentences, found.isotropy, strict=True)
             ]
             whitening = f"Whitening at k = {k}" if k else "Full whitening"
             figure = figures.settling_curve(found.sentences, found.isotropy, "zca", whitening)
@@ -216,7 +230,12 @@ def _settled(found: Settling, whole: Status, k: int | None) -> None:
             st.markdown("All its vectors so far are the same: they have no variance.")
             return
         label = f"Raw, {quantity(found.seen, 'sentence')}"
-        rows = [{"direction": i + 1, "variance": value} for i, value in enumerate(found.spectrum)]
+        total = sum(found.spectrum)
+        rows = [
+            {"whitening": "none", "direction": i, "eigenvalue": value, "percent_of_variance": 100 * value / total}
+            | {"sentences": found.seen}
+            for i, value in enumerate(found.spectrum, 1)
+        ]
         chart(figures.spectrum({"none": found.spectrum}, {"none": label}), "corpus-spectrum", lambda: rows)
         st.caption(f"Of {f'{spaced(found.seen)} of' if found.seen < whole.sentences else 'all'} its sentences.")
 

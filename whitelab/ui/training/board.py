@@ -506,7 +506,7 @@ def rows(chosen: Sequence[Entry]) -> list[dict]:
 def spectrum_rows(chosen: Sequence[Entry]) -> list[dict]:
     """The shares of variance of every scored step of the chosen runs, for a table: along the direction 2^i."""
     return [
-        {"run": one.name, "step": record.step, "direction": 2**i, "share": share} | trained
+        {"run": one.name, "step": record.step, "direction": 2**i, "percent_of_variance": 100 * share} | trained
         for one in chosen
         for trained in (trained_of(one),)
         for record in one.records
