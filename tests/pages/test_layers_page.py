@@ -2,9 +2,10 @@
 
 import csv
 import io
+import re
 
 import pytest
-from tiny import write_pairs
+from tiny import build_model, write_pairs
 
 import whitelab
 from whitelab.scoring.setting import Setting
@@ -66,6 +67,17 @@ def test_every_subset_is_searched_raw_at_first_and_the_best_can_be_taken(small, 
     press(at, "take-best")
     assert at.get_by_key("layers").value == list(found.best.layers)
     assert live(at) == scored(space, f"{'+'.join(f'L{layer}' for layer in found.best.layers)}:pca")
+
+
+def test_the_data_of_a_search_has_every_subset_and_says_among_how_many_the_best_are(small, tmp_path):
+    at = until(start("layers", **small | {"model": str(build_model(tmp_path / "deep", layers=6))}))
+    rows, counts = (list(csv.DictReader(io.StringIO(data(at)[key]))) for key in ("subset-ranking", "layer-counts"))
+    assert len({row["layers"] for row in rows}) == len(rows) == 2**7 - 1
+    assert {row["subsets_scored"] for row in rows} == {"127"}
+    assert [float(row["spearman"]) for row in rows] == sorted((float(row["spearman"]) for row in rows), reverse=True)
+    best = [row["layers"] for row in rows[: int(counts[0]["best_counted"])]]
+    held = [sum(row["layer"] in re.findall(r"\d+", layers) for layers in best) for row in counts]
+    assert held == [int(row["among_the_best"]) for row in counts]
 
 
 def test_the_whitened_search_stands_beside_the_raw_one(small, space):

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, compress, count
 from time import perf_counter
 
 import torch
@@ -103,15 +103,20 @@ def ranked(masks: Bool[Tensor, "s l"], scores: Float[Tensor, "s"], tasks: Float[
     ordered, sizes = scores[order].round(decimals=SCORE_DECIMALS), masks[order].sum(-1)
     places = torch.searchsorted(-ordered, -ordered) + 1
 
-    def subset(i: int) -> LayerSubset:
-        own = tuple(without_nan(tasks[order[i]].round(decimals=SCORE_DECIMALS).tolist()))
-        return LayerSubset(as_layers(masks[order[i]]), float(ordered[i]), int(places[i]), own)
+    def subsets(wanted: Int[Tensor, "c"]) -> list[LayerSubset]:  # a call of each tensor, and not of each subset
+        one = order[wanted]
+        own = tasks[one].round(decimals=SCORE_DECIMALS).tolist()
+        told = masks[one].tolist(), ordered[wanted].tolist(), places[wanted].tolist(), own
+        return [
+            LayerSubset(tuple(compress(count(), held)), score, place, tuple(without_nan(each)))
+            for held, score, place, each in zip(*told, strict=True)
+        ]
 
     counted = counted_among(len(order))
     first_of = {size: int((sizes == size).int().argmax()) for size in sizes.unique().tolist()}
     return Ranking(
-        top=tuple(subset(i) for i in range(min(top, len(order)))),
-        best_by_size={size: subset(i) for size, i in first_of.items()},
+        top=tuple(subsets(torch.arange(min(top, len(order))))),
+        best_by_size=dict(zip(first_of, subsets(torch.tensor([*first_of.values()], dtype=torch.long)), strict=True)),
         layer_counts=tuple(masks[order[:MOST_COUNTED]].sum(0).tolist()),
         needed=tuple(masks[order[:counted]].sum(0).tolist()),
         counted=counted,

@@ -20,6 +20,7 @@ from whitelab.ui.widgets.chart import chart, clicked, rounded_table
 from whitelab.ui.widgets.choice import choice
 
 ROWS = 20  # subsets in the ranking
+LISTED = 2**13  # that are kept for its data, which are all of up to 13 layers
 # Of a search's pictures and their button, kept free while there are none.
 ROOM = heights.room(heights.LOW) + heights.room(heights.ranking(ROWS)) + 50
 
@@ -102,7 +103,7 @@ def _search(spaces: dict, setting: Setting, raw: Setting, layers: tuple[int, ...
     jobs = {}
     for place, one in (("raw-subsets", raw), ("subsets", setting)):
         every, title = one.with_(layers=(0,)), "Scoring subsets of layers"
-        jobs[place] = study_job(stream, spaces, every, every=0.5, title=title, unit="subsets", place=place)
+        jobs[place] = study_job(stream, spaces, every, top=LISTED, every=0.5, title=title, unit="subsets", place=place)
     of = named(spaces)
     beside = known(jobs["raw-subsets"], "raw-subsets", of) if setting != raw else None
     return follow(
@@ -169,13 +170,19 @@ def _pictures(searches: list[SubsetSearch], layers: tuple[int, ...]) -> None:
         chart(
             figures.layer_counts(counts, search.ranking.counted),
             "layer-counts",
-            lambda: [{"layer": layer, "among_the_best": count} | made for layer, count in enumerate(counts)],
+            lambda: [
+                {"layer": layer, "among_the_best": count, "best_counted": search.ranking.counted} | made
+                for layer, count in enumerate(counts)
+            ],
         )
     rows = [(subset.layers, subset.spearman, subset.place) for subset in search.ranking.top[:ROWS]]
     chart(
         figures.subset_ranking(rows, n_layers, layers, min(ROWS, 2**n_layers - 1)),
         "subset-ranking",
-        lambda: [_row(one) | made | dict(zip(search.tasks, one.tasks, strict=True)) for one in search.ranking.top],
+        lambda: [
+            _row(one) | made | dict(zip(search.tasks, one.tasks, strict=True)) | {"subsets_scored": search.scored}
+            for one in search.ranking.top
+        ],
         on_select=lambda: take(clicked("subset-ranking")),
     )
     if search.best:
