@@ -10,8 +10,6 @@ from plotly.offline import get_plotlyjs
 
 import whitelab
 from whitelab.base.installation import RELEASE
-
-
 from whitelab.base.wording import for_a_file
 from whitelab.figures.style import wrapped
 from whitelab.scoring.score import Score
