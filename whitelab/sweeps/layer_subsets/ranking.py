@@ -16,6 +16,7 @@ from whitelab.sweeps.layer_subsets.plan import Plan, as_layers, extended
 from whitelab.sweeps.layer_subsets.results import LayerSubset, Ranking, SubsetSearch
 
 FEWEST_COUNTED, MOST_COUNTED = 10, 100
+_MEANWHILE = 100  # subsets that are listed, at most, before all are scored: a list of thousands takes tenths of a second
 
 
 @dataclass(eq=False)
@@ -67,10 +68,11 @@ class Findings:
         masks, scores = torch.cat(self.masks), torch.cat(self.scores)
         wanted = torch.isin(masks.sum(-1), torch.tensor(self.plan.sizes))
         masks, scores = masks[wanted], scores[wanted]
-        tasks = {n: ranked(masks, scores[:, t], scores, self.top) for t, n in enumerate(self.names)}
+        top = self.top if finished else min(self.top, _MEANWHILE)
+        tasks = {n: ranked(masks, scores[:, t], scores, top) for t, n in enumerate(self.names)}
         every = {size for size, count in self.counted.items() if count == math.comb(self.plan.n_layers, size)}
         return SubsetSearch(
-            ranking=ranked(masks, scores.mean(-1), scores, self.top),
+            ranking=ranked(masks, scores.mean(-1), scores, top),
             tasks=tasks,
             scored=self.scored,
             total=self.total,

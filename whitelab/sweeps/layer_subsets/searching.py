@@ -45,7 +45,7 @@ def stream(
     beam: int | None = None,
     every: float = 0.25,
 ) -> Iterator[SubsetSearch]:
-    """What `search_subsets` has found so far, about every `every` seconds, and at last all of it.
+    """What `search_subsets` has found so far, its first hundred about every `every` seconds, and at last all of it.
 
     Exact when at most `max_exact` subsets have the sizes asked for. Otherwise sizes are complete from 1 up
     while they fit, and larger ones try each of the best `beam` subsets of the size below with each layer
