@@ -10,7 +10,7 @@ import torch
 from processes import run_python
 from torch.testing import assert_close
 
-from tests.conftest import AT_ONE_DIMENSION, OF_MOMENTS, with_only
+from tests.conftest import AT_ONE_DIMENSION, OF_MOMENTS, SMALL, with_only
 from whitelab.encoding.embeddings import Origin
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.score import reversal, score
@@ -218,19 +218,17 @@ def test_constant_gold_is_said(space):
     assert written(found)["reason"] == found.reason
 
 
-def test_one_pair_is_said(space):
-    one = replace(
-        space,
-        first=space.first[:1],
-        second=space.second[:1],
-        gold=space.gold[:1],
-        subset=space.subset[:1] * 0,
-        subset_names=("all",),
-    )
-    found = score(one, setting())
-    assert found.spearman is None
-    assert found.reason == "Spearman is not defined: it needs at least 2 pairs, got 1"
-    assert written(found)["spearman"] is None
+@pytest.mark.parametrize("name", WHITENERS)
+@pytest.mark.parametrize("pairs", [0, 1])
+def test_fewer_than_two_pairs_are_said_under_every_variant(space, name, pairs):
+    for i in range(3 * pairs or 1):  # a random half of the sentences may have none of a pair's, or both
+        few = {part: getattr(space, part)[i : i + pairs] for part in ("first", "second", "gold")}
+        few |= {"subset": space.subset[:pairs] * 0, "subset_names": ("all",)}
+        found = score(replace(space, **few), setting((3,), SMALL.get(name, name)))
+        assert found.spearman is None
+        assert found.reason == f"Spearman is not defined: it needs at least 2 pairs, got {pairs}"
+        assert written(found)["spearman"] is None
+        assert written(found)["subsets"] == {"all": {"spearman": None, "pairs": pairs}}
 
 
 @pytest.mark.parametrize("how", ["mean", "wmean"])

@@ -314,6 +314,12 @@ def map_of(
     return kept[key]
 
 
+def held_out_halves(rows: LayerEmbeddings | LayerRows) -> tuple[LayerRows, ...]:
+    """The random halves of `rows` (`parted`), to be measured under each other's map; none where one has no sentence."""
+    parts = rows.parted
+    return parts if all(part.counts.any() for part in parts) else ()
+
+
 def fit_ahead(
     space: LayerEmbeddings, settings: Sequence[Setting], isotropy: bool = True, progress: Progress = silent
 ) -> tuple[whitening.Map, ...]:
@@ -347,8 +353,8 @@ def _maps_of_rows(
         if whitening.of_rows(setting.whitening):
             setting = setting.on(space)
             scope = [fold.rows for fold in folds(space, setting.fit)]
-            halved = isotropy and setting.fit in ("task", "splits") and scope[0].n_sentences > 1
-            for rows in (*scope, *(scope[0].parted if halved else ())):
+            halved = isotropy and setting.fit in ("task", "splits")
+            for rows in (*scope, *(held_out_halves(scope[0]) if halved else ())):
                 yield rows, setting
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from whitelab import whitening
 from whitelab.corpus.fitting import isotropy
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
-from whitelab.scoring.fit_scopes import folds, map_of, weighs_directions
+from whitelab.scoring.fit_scopes import folds, held_out_halves, map_of, weighs_directions
 from whitelab.scoring.setting import Setting, check_is_setting
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
@@ -22,16 +22,16 @@ def held_out_isotropy(space: LayerEmbeddings, setting: Setting) -> float:
     the participation ratio of the kept directions. In r directions white data of m rows have about 1 / (1 + r / m),
     and (1 - y) / (1 + z - y z), y = r / f, z = r / m, under a map that was whitened by f rows of them (the moments of
     an F-matrix, Bai and Silverstein 2010, section 4.4): few rows of either kind keep it low. NaN where fewer than two
-    directions are kept or two sentences are left, and where a map is fitted on moments alone, such as a corpus's: which
-    sentences they are of is not known. Raises ValueError as `fit_scope`.
+    directions are kept or two sentences are left, or a half has none, and where a map is fitted on moments alone, such
+    as a corpus's: which sentences they are of is not known. Raises ValueError as `fit_scope`.
     """
     setting = check_is_setting(setting).on(space)
     scope = folds(space, setting.fit)
     if setting.fit in ("task", "splits"):
-        if scope[0].rows.n_sentences < 2:
+        parts = held_out_halves(scope[0].rows)
+        if not parts:
             return float("nan")
-        first, second = scope[0].rows.parted
-        ways = [(first, second), (second, first)]
+        ways = [parts, parts[::-1]]
     elif setting.fit == "cross":
         ways = [(scope[0].rows, scope[1].rows), (scope[1].rows, scope[0].rows)]
     else:

@@ -90,11 +90,14 @@ def score(space: LayerEmbeddings, setting: Setting, isotropy: bool = True) -> Sc
 
     Under `cross` each pair has its cosine from the map fitted without it, and all of them are ranked together.
     `isotropy` False leaves the held-out isotropy out, whose maps are fitted on halves and cost more than all else.
-    Raises ValueError for layers the space does not have, for a `k` out of range and for text it does not carry. The
-    score is None, with a reason, where Spearman's correlation is not defined: constant gold scores, cosines that are
-    constant up to rounding, fewer than two pairs.
+    Raises ValueError for layers the space does not have, for a `k` out of range, for text it does not carry and for
+    pairs that `cross` cannot halve. The score is None, with a reason, where Spearman's correlation is not defined:
+    constant gold scores, cosines that are constant up to rounding, fewer than two pairs. Without pairs no map is
+    fitted, and `rank` and `fitted` are 0.
     """
     fitted = fit_scope(space, setting)
+    if space.n_pairs == 0:
+        return _of_no_pairs(space, fitted.setting)
     setting, values = fitted.setting, fitted.cosines()
     by_subset = correlation.spearman_by_subset(values, space.gold, space.subset, space.n_subsets)
     one = space.n_subsets == 1  # which is the whole then, however it is aggregated
@@ -119,6 +122,22 @@ def score(space: LayerEmbeddings, setting: Setting, isotropy: bool = True) -> Sc
         cosines=values.cpu(),
         gamma=fitted.exponent,
         starved=fitted.starved,
+    )
+
+
+def _of_no_pairs(space: LayerEmbeddings, setting: Setting) -> Score:
+    cosines = torch.empty(0, dtype=torch.float64)
+    return Score(
+        spearman=None,
+        pairs=0,
+        subsets=dict.fromkeys(space.subset_names, SubsetScore(None, 0)),
+        rank=0,
+        dim=space.dim,
+        fitted=0,
+        half_width=None,
+        protocol=Protocol(setting, space.origin),
+        reason=undefined_reason(space, cosines, setting.aggregate),
+        cosines=cosines,
     )
 
 
