@@ -272,6 +272,31 @@ def test_spectral_measures_of_the_identity_and_of_a_line(d):
     assert geometry.top_share(eigenvalues(line)) == pytest.approx(1)
 
 
+OF_EIGENVALUES = (geometry.effective_rank, geometry.top_share, geometry.stable_rank)
+
+
+@pytest.mark.parametrize("measure", OF_EIGENVALUES)
+def test_eigenvalues_are_measured_in_any_order(measure):
+    values = eigenvalues(covariance(rows()))
+    assert measure(values.flip(0)) == measure(values[[3, 0, 5, 1, 4, 2]]) == measure(values)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("measure", OF_EIGENVALUES)
+def test_eigenvalues_that_rounding_made_negative_are_zero(measure, dtype):
+    thin = rows(n=4, d=30)  # of rank 3
+    values = np.linalg.eigvalsh(np.cov(thin.numpy().T).astype(dtype))
+    assert values.min() < 0
+    assert measure(values) == measure(values.clip(0))
+    assert math.isfinite(measure(values))
+
+
+@pytest.mark.parametrize("measure", OF_EIGENVALUES)
+def test_eigenvalues_below_zero_are_refused(measure):
+    with pytest.raises(ValueError, match="values must be eigenvalues of a covariance, none below 0, got -0.5"):
+        measure(torch.tensor([2.0, -0.5, 1.0]))
+
+
 def test_measures_of_nothing_are_nan():
     assert math.isnan(geometry.participation_ratio(torch.zeros(3, 3)))
     assert math.isnan(geometry.effective_rank(torch.zeros(3)))

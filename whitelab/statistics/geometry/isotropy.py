@@ -7,7 +7,7 @@ from torch import Tensor
 
 from whitelab.base.checks import check_int, check_matrix, check_shape
 from whitelab.statistics.geometry.cosines import normalize
-from whitelab.statistics.linalg import eigen, exact, from_mean, gram, kept_rank
+from whitelab.statistics.linalg import check_eigenvalues, eigen, exact, from_mean, gram, kept_rank
 
 
 def participation_ratio(matrix: Float[Tensor | np.ndarray, "d d"]) -> float:
@@ -40,11 +40,10 @@ def block_means(matrix: Float[Tensor | np.ndarray, "d d"], size: int) -> tuple[F
 def effective_rank(values: Float[Tensor | np.ndarray, "d"]) -> float:
     """exp of the entropy of the singular values of the centred data (Roy and Vetterli 2007).
 
-    From `linalg.eigenvalues` of the covariance.
-
-    The p_i are sqrt(lambda_i) / sum_j sqrt(lambda_j) of the covariance; some codes use lambda_i.
+    From the covariance's eigenvalues in any order: p_i = sqrt(lambda_i) / sum_j sqrt(lambda_j); some codes use
+    lambda_i. NaN where all are 0. Raises as `linalg.check_eigenvalues`.
     """
-    values = exact(check_shape(values, "values", "d"))
+    values = check_eigenvalues(values)
     root = values[: kept_rank(values)].sqrt()
     if root.sum() <= 0:
         return float("nan")
@@ -53,17 +52,21 @@ def effective_rank(values: Float[Tensor | np.ndarray, "d"]) -> float:
 
 
 def top_share(values: Float[Tensor | np.ndarray, "d"]) -> float:
-    """lambda_1 / sum lambda, from descending eigenvalues: the first direction's share of the variance."""
-    values = exact(check_shape(values, "values", "d"))
+    """lambda_1 / sum lambda of the covariance's eigenvalues in any order: the first direction's share of the variance.
+
+    NaN where all are 0. Raises as `linalg.check_eigenvalues`.
+    """
+    values = check_eigenvalues(values)
     return float(values[0] / values.sum()) if values.sum() > 0 else float("nan")
 
 
 def stable_rank(values: Float[Tensor | np.ndarray, "d"]) -> float:
     """sum lambda / lambda_1 = ||Y||_F^2 / ||Y||_2^2 of the centred rows Y (Rudelson and Vershynin 2007, section 1).
 
-    From the covariance's eigenvalues, descending: 1 to d, and never above the rank. NaN where all are 0.
+    From the covariance's eigenvalues in any order: 1 to d, and never above the rank. NaN where all are 0. Raises as
+    `linalg.check_eigenvalues`.
     """
-    values = exact(check_shape(values, "values", "d"))
+    values = check_eigenvalues(values)
     return float(values.sum() / values[0]) if values.sum() > 0 else float("nan")
 
 
