@@ -245,6 +245,22 @@ def test_a_collapsed_representation_is_the_minimum_of_mse_and_not_admitted_by_w_
         w_mse(z, seeded(), size=12)
 
 
+def test_a_zero_row_is_at_right_angles_to_every_other():
+    z = views(3)
+    z[1, :4] = 0
+    z[2, 2:5] = 0
+    pairs = ((0, 1), (0, 2), (1, 2))
+    assert_close(mse(z), torch.stack([2 - 2 * torch.cosine_similarity(z[p], z[q], dim=1) for p, q in pairs]).mean())
+    assert_close(2 * mse(0 * z), byol(0 * z, 0 * z))  # which counts every pair both ways round
+
+
+@pytest.mark.parametrize("statistics", ["view", "joint"])
+def test_a_collapsed_representation_is_no_minimum_of_w_mse_with_eps_but_of_the_euclidean_one(statistics):
+    z, settings = torch.ones(2, BATCH, 5, dtype=torch.float64), {"size": 12, "eps": 0.1, "statistics": statistics}
+    assert w_mse(z, seeded(), **settings).item() == 2
+    assert w_mse(z, seeded(), **settings, euclidean=True).item() == 0
+
+
 def test_shrinking_towards_one_point_lowers_mse_and_leaves_w_mse_where_it_was():
     v = views()
     shrunk = 0.01 * (v - v.mean(dim=(0, 1))) + v.mean(dim=(0, 1))

@@ -109,13 +109,19 @@ def mse(z: Float[Tensor, "v b d"], euclidean: bool = False) -> Float[Tensor, ""]
     L = 2 / (b v (v - 1)) sum_i sum_{p < q} dist(z_pi, z_qi), dist(x, y) = 2 - 2 sim(x, y)
 
     W-MSE (Ermolov et al. 2021), Eq. 5 and 6. With `euclidean` dist(x, y) = ||x - y||^2 (its appendix D), a sum
-    over dimensions; the released code averages over them, which is 1/d of it. Without whitening it is 0 where
-    all rows are equal and not zero, so a network can collapse to a constant; then it is the control.
+    over dimensions; the released code averages over them, which is 1/d of it. A zero row has sim 0 with every
+    other. Without whitening it is 0 where all rows are equal and not zero, so a network can collapse to a constant;
+    then it is the control.
     """
     _check_views(z)
-    z = _wide(z) if euclidean else normalize(_wide(z), dim=-1)
+    z = _wide(z)
+    rows = z if euclidean else normalize(z, dim=-1)
     # With the mean c_i of the v views of sentence i: sum_{p < q} ||z_p - z_q||^2 = v sum_p ||z_p - c||^2.
-    return 2 / (z.shape[0] - 1) * (z - z.mean(dim=0)).square().sum(dim=(0, 2)).mean()
+    distance = 2 / (len(z) - 1) * (rows - rows.mean(dim=0)).square().sum(dim=(0, 2)).mean()
+    if euclidean:
+        return distance
+    # 2 - 2 sim = ||x - y||^2 of two unit rows, and one more for each of them that is zero.
+    return distance + 2 * (z == 0).all(dim=-1).to(z.dtype).mean()
 
 
 def w_mse(
@@ -134,7 +140,8 @@ def w_mse(
     L = 1/repeats sum_r mse(sliced_r(z)), sliced_r with the r-th permutation
 
     W-MSE (Ermolov et al. 2021), Eq. 3-8, with batch slicing (section 3) by `sliced`. Identical views give 0. Equal
-    rows have no whitening and raise SingularBatch. Turning z changes nothing with
+    rows have no whitening and raise SingularBatch; with `eps` above 0 they become zero rows, whose loss is 2, that of
+    rows at right angles, and 0 if `euclidean`: then a collapsed batch is a minimum. Turning z changes nothing with
     joint statistics, which are those of Eq. 7 and 8, nor with ZCA; Cholesky factors of each view's own covariance
     depend on the axes, so with the defaults, the paper's batch slicing, it does change the loss. "standardize" is the
     control of section 3.1, batch norm in place of whitening, which does collapse.
