@@ -339,10 +339,62 @@ def test_half_precision_is_widened_before_similarities_are_divided_by_the_temper
             assert_close(loss(z), loss(z.float()))
 
 
+LOSSES = {
+    "contrastive": contrastive,
+    "multi_positive_l1": multi_positive_l1,
+    "multi_positive_l2": multi_positive_l2,
+    "nt_xent": nt_xent,
+    "mse": mse,
+    "barlow": barlow,
+    "vicreg": vicreg,
+    "byol": lambda z: byol.__wrapped__(z, z),
+}
+
+
+def without_signature(name):
+    """The loss without the check of its signature, which runs in tests alone."""
+    return getattr(LOSSES[name], "__wrapped__", LOSSES[name])
+
+
+@pytest.mark.parametrize("name", [*LOSSES, "sliced"])
+def test_views_of_another_shape_or_of_no_real_numbers_are_refused(name):
+    loss = (lambda z: sliced.__wrapped__(z, size=12)) if name == "sliced" else without_signature(name)
+    for wrong in (views()[0], views()[None]):
+        with pytest.raises(ValueError, match=r"must have the shape \[v, b, d\], got \["):
+            loss(wrong)
+    with pytest.raises(ValueError, match="must hold real numbers, got torch.complex128"):
+        loss(views().to(torch.complex128))
+    with pytest.raises(TypeError, match="must be a tensor, an array or a list of numbers, got str"):
+        loss("views")
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_one_view_and_a_batch_of_nothing_have_no_loss(name):
+    with pytest.raises(ValueError, match="views, got 1"):
+        without_signature(name)(views(1))
+    with pytest.raises(ValueError, match=r"must hold at least 1 sentence and 1 dimension, got \[2, 0, 5\]"):
+        without_signature(name)(views()[:, :0])
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_an_array_has_the_loss_of_its_tensor(name):
+    assert torch.equal(without_signature(name)(views().numpy()), without_signature(name)(views()))
+
+
+@pytest.mark.parametrize("name", ["contrastive", "multi_positive_l1", "multi_positive_l2", "nt_xent"])
+@pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_temperature_is_a_number_above_zero(name, temperature):
+    with pytest.raises(ValueError, match=f"temperature={temperature} must be a number above 0"):
+        LOSSES[name](views(), temperature=temperature)
+
+
+def test_predictions_and_targets_that_torch_would_stretch_are_refused():
+    with pytest.raises(ValueError, match=r"prediction and target must share the shape \[v, b, d\], got"):
+        byol.__wrapped__(views(), views()[:, :1])
+
+
 def test_wrong_weights_and_views_are_named():
     with pytest.raises(ValueError, match=r"weights=\[1.0\] must hold 2 numbers above 0"):
         multi_positive_l1(views(3), weights=[1.0])
-    with pytest.raises(ValueError, match="z must have at least 2 views, got 1"):
-        mse(views(1))
     with pytest.raises(ValueError, match="z must have 2 views, got 3"):
         contrastive.__wrapped__(views(3))  # without the check of its signature, which runs in tests alone

@@ -4,6 +4,7 @@
 tests. Every message names the argument, what was expected and what came.
 """
 
+import math
 from collections.abc import Collection, Iterable
 from numbers import Integral
 
@@ -22,6 +23,13 @@ def check_int(value, name: str, low: int, high: int | None = None, high_name: st
     label = f"{high_name}={high}" if high_name else str(high)
     if not whole or not low <= value <= high:
         raise ValueError(f"{name}={value!r} must lie between {low} and {label}")
+    return value
+
+
+def check_positive(value: float, name: str) -> float:
+    """Return `value` if it is a finite number above 0."""
+    if not 0 < value < math.inf:
+        raise ValueError(f"{name}={value!r} must be a number above 0")
     return value
 
 
@@ -134,6 +142,22 @@ def check_permutation(x, name: str, size: int) -> Tensor:
     return x.long()
 
 
+def check_real(x, name: str = "x") -> Tensor:
+    """Return `as_tensor(x)` if its numbers are real. Raises ValueError for complex ones."""
+    x = as_tensor(x, name)
+    if x.is_complex():
+        raise ValueError(f"{name} must hold real numbers, got {x.dtype}")
+    return x
+
+
+def widened(x: Tensor) -> Tensor:
+    """`x` in a type to reckon in: integers become float64, float16 and bfloat16 float32, because their squares overflow
+    or lose their digits."""
+    if not x.is_floating_point():
+        return x.to(torch.float64)
+    return x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
 def check_matrix(x, name: str = "x") -> Tensor:
     """`check_batch` of rows as data: cut off from the network that may have made them, so that no gradient passes."""
     return check_batch(x, name).detach()
@@ -142,18 +166,12 @@ def check_matrix(x, name: str = "x") -> Tensor:
 def check_batch(x, name: str = "x", rows: int = 1) -> Tensor:
     """Return `x` as a floating tensor `[n, d]` with at least `rows` rows, d >= 1, all values finite.
 
-    Integers become float64. float16 and bfloat16 become float32, because their squares overflow or
-    lose their digits. Gradients pass through.
+    Of the type that `widened` gives. Gradients pass through.
     """
-    x = check_shape(x, name, "n d")
+    x = check_real(check_shape(x, name, "n d"), name)
     if x.shape[0] < rows or x.shape[1] < 1:
         raise ValueError(f"{name} must have at least {rows} row(s) and 1 column, got {list(x.shape)}")
-    if x.is_complex():
-        raise ValueError(f"{name} must hold real numbers, got {x.dtype}")
-    if not x.is_floating_point():
-        x = x.to(torch.float64)
-    elif x.dtype in (torch.float16, torch.bfloat16):
-        x = x.to(torch.float32)
+    x = widened(x)
     if not torch.isfinite(torch.stack(x.aminmax())).all():  # one pass and no table of flags
         bad = (~torch.isfinite(x)).any(dim=1).nonzero()[0].item()
         raise ValueError(f"{name} must hold finite numbers, row {bad} has NaN or infinity")

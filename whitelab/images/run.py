@@ -11,7 +11,7 @@ from jaxtyping import Float
 from sklearn.model_selection import train_test_split
 from torch import Tensor, nn
 
-from whitelab.base.checks import check_int
+from whitelab.base.checks import check_int, check_positive
 from whitelab.datasets.images import ImageSet
 from whitelab.images.augmentation import views
 from whitelab.probe import classifiers
@@ -118,9 +118,7 @@ class ImageRun:
     ):
         self.data, self.spec = data, full_spec(objective)
         self.steps, self.seed = check_int(steps, "steps", 1), check_int(seed, "seed", 0)
-        if not 0 < rate < math.inf:
-            raise ValueError(f"rate={rate} must be a number above 0")
-        self.rate, self.objective = rate, objectives.objective(self.spec)
+        self.rate, self.objective = check_positive(rate, "rate"), objectives.objective(self.spec)
         self.rows = torch.from_numpy(data.images[split(data)[0]])
         self.batch = self._batch(check_int(batch, "batch", 2))
         self.generator = torch.Generator().manual_seed(seed)

@@ -7,7 +7,6 @@ L-BFGS (Liu and Nocedal 1989) goes from each C to the next, from the Hessian of 
 they have most of their rows in common.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +15,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import softplus
+
+from whitelab.base.checks import check_positive
 
 _STEPS = 500  # at most, for each C
 _RENEWED = 20  # steps after which the shared Hessian is taken anew; as many shape the next step
@@ -37,8 +38,7 @@ def margins(
     all rows that are seen are of one class, and for a C that is not a number above 0.
     """
     for c in grid:
-        if not 0 < c < math.inf:
-            raise ValueError(f"c={c!r} must be a number above 0")
+        check_positive(c, "c")
     there = seen.any(axis=0)
     classes = np.unique(y[there])
     if len(classes) < 2:

@@ -1,7 +1,8 @@
 """The losses as pure functions of `z [v, b, d]`: row `z[p, i]` is view p of sentence i; a scalar comes back.
 
 Views of one sentence are its positives, other sentences of the batch its negatives. `sim` is the cosine. Half
-precision is widened to float32, and autocast kept out, because similarities are divided by small temperatures.
+precision is widened to float32, and autocast kept out, because similarities are divided by small temperatures. Each
+raises ValueError for another shape and for a temperature that is not above 0, TypeError for what holds no numbers.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, cross_entropy, normalize
 
-from whitelab.base.checks import check_choice, check_int
+from whitelab.base.checks import check_choice, check_int, check_positive, check_real, check_shape, widened
 from whitelab.base.devices import own_precision
 from whitelab.training.objectives.batch_whitening import whiten_slices
 
@@ -32,9 +33,8 @@ def contrastive(z: Float[Tensor, "2 b d"], temperature: float = TEMPERATURE) -> 
     masks. One direction only: the second views are never anchors. 0 for one sentence, which has no negatives.
     Raises ValueError for more views or fewer.
     """
-    if z.shape[0] != 2:
-        raise ValueError(f"z must have 2 views, got {z.shape[0]}")
-    return cross_entropy(_cosines(z[0], z[1]) / temperature, _own(z))
+    z = _check_views(z, views=2)
+    return cross_entropy(_cosines(z[0], z[1]) / check_positive(temperature, "temperature"), _own(z))
 
 
 def multi_positive_l1(
@@ -51,6 +51,7 @@ def multi_positive_l1(
     positive p of every sentence, as in the released code, with "all" over every positive of every sentence. The
     paper gives lambda no value; `weights` None is 1 for each, the released code's. With m = 1 it is `contrastive`.
     """
+    z = _check_views(z)
     return (_weights(weights, z)[:, None] * _surprise(z, temperature, negatives)).sum(dim=0).mean()
 
 
@@ -74,11 +75,12 @@ def multi_positive_l2(
     With m = 1 "text" and "code" are `contrastive`.
     """
     check_choice(reading, "reading", ("text", "printed", "code"))
+    z = _check_views(z)
     weight, surprise = _weights(weights, z).log()[:, None], _surprise(z, temperature, negatives)
     if reading == "text":
         return torch.logsumexp(weight + surprise, dim=0).mean()
     if reading == "printed":
-        own = torch.stack([cosine_similarity(_wide(z[0]), _wide(one), dim=-1) for one in z[1:]]) / temperature
+        own = torch.stack([cosine_similarity(z[0], one, dim=-1) for one in z[1:]]) / temperature
         return -torch.logsumexp(weight - surprise - 2 * own, dim=0).mean()
     return -torch.logsumexp(weight - surprise, dim=0).mean()
 
@@ -91,8 +93,9 @@ def nt_xent(z: Float[Tensor, "v b d"], temperature: float = 0.5, normalized: boo
     W-MSE (Ermolov et al. 2021), Eq. 2, its baseline; rows are divided by their length first where `normalized`.
     More than two views: the mean over pairs, as in its released code.
     """
-    _check_views(z)
-    z = normalize(_wide(z), dim=-1) if normalized else _wide(z)
+    z = _check_views(z)
+    check_positive(temperature, "temperature")
+    z = normalize(z, dim=-1) if normalized else z
     b = z.shape[1]
     partner = torch.arange(2 * b, device=z.device).roll(b)
     itself = torch.eye(2 * b, dtype=torch.bool, device=z.device)
@@ -113,8 +116,7 @@ def mse(z: Float[Tensor, "v b d"], euclidean: bool = False) -> Float[Tensor, ""]
     other. Without whitening it is 0 where all rows are equal and not zero, so a network can collapse to a constant;
     then it is the control.
     """
-    _check_views(z)
-    z = _wide(z)
+    z = _check_views(z)
     rows = z if euclidean else normalize(z, dim=-1)
     # With the mean c_i of the v views of sentence i: sum_{p < q} ||z_p - z_q||^2 = v sum_p ||z_p - c||^2.
     distance = 2 / (len(z) - 1) * (rows - rows.mean(dim=0)).square().sum(dim=(0, 2)).mean()
@@ -193,7 +195,8 @@ def sliced(
     """
     check_choice(statistics, "statistics", STATISTICS)
     check_int(size, "size", 2)
-    views, b, dim = z.shape
+    z = check_real(check_shape(z, "z", "v b d"), "z")
+    views, b = z.shape[:2]
     if b % size:
         raise ValueError(f"b={b} sentences must be a multiple of size={size}, the rows of a sub-batch")
     order = torch.randperm(b, generator=generator).to(z.device)
@@ -214,8 +217,11 @@ def byol(prediction: Float[Tensor, "v b d"], target: Float[Tensor, "v b d"]) -> 
     BYOL (Grill et al. 2020), Eq. 2, made symmetric; more than two views as in W-MSE's released code, the mean over
     pairs. No negatives and no whitening: that it need not collapse is the predictor's and the batch norm's doing.
     """
-    _check_views(prediction)
-    y, t = normalize(_wide(prediction), dim=-1), normalize(_wide(target.detach()), dim=-1)
+    prediction, target = _check_views(prediction, "prediction"), _check_views(target, "target")
+    if prediction.shape != target.shape:
+        shapes = f"{list(prediction.shape)} and {list(target.shape)}"
+        raise ValueError(f"prediction and target must share the shape [v, b, d], got {shapes}")
+    y, t = normalize(prediction, dim=-1), normalize(target.detach(), dim=-1)
     views = len(y)
     # Over p != q: every view with the sum of all others.
     cosines = (y * (t.sum(dim=0) - t)).sum(dim=-1)
@@ -231,8 +237,7 @@ def barlow(z: Float[Tensor, "v b d"], weight: float = 5e-3) -> Float[Tensor, ""]
     Barlow Twins (Zbontar et al. 2021), Eq. 1 and 2, lambda = 5e-3; more than two views: the mean over pairs. A column
     without variance correlates with nothing, so a collapsed batch has L = d. Scaling a column changes nothing.
     """
-    _check_views(z)
-    z = _wide(z)
+    z = _check_views(z)
     z = z - z[:, :1]  # equal rows are exactly 0 then, whatever the rounding of their mean
     columns = normalize(z - z.mean(dim=1, keepdim=True), dim=1)
     found = []
@@ -261,8 +266,7 @@ def vicreg(
     here. The released code also halves v(Z) + v(Z'), which `variance` 12.5 gives. 0 only for views that are white
     and equal; a collapsed batch costs 2 mu (gamma - sqrt(eps)).
     """
-    _check_views(z)
-    z = _wide(z)
+    z = _check_views(z)
     views, b, dim = z.shape
     centred = z - z.mean(dim=1, keepdim=True)
     spread = torch.relu(gamma - (centred.square().sum(dim=1) / (b - 1) + eps).sqrt()).mean()
@@ -275,7 +279,7 @@ def vicreg(
 def _surprise(z: Float[Tensor, "v b d"], temperature: float, negatives: str) -> Float[Tensor, "m b"]:
     """- log( exp(sim(z_0i, z_pi) / t) / D_p ) for every positive p of every sentence i."""
     check_choice(negatives, "negatives", ("view", "all"))
-    _check_views(z)
+    check_positive(temperature, "temperature")
     logits = torch.stack([_cosines(z[0], one) for one in z[1:]]) / temperature
     if negatives == "view":
         return torch.stack([cross_entropy(one, _own(z), reduction="none") for one in logits])
@@ -288,11 +292,11 @@ def _weights(weights: Sequence[float] | None, z: Tensor) -> Float[Tensor, "m"]:
     weights = [1.0] * count if weights is None else list(weights)
     if len(weights) != count or min(weights, default=1) <= 0:
         raise ValueError(f"weights={weights} must hold {count} numbers above 0, one for each positive")
-    return torch.tensor(weights, dtype=_wide(z).dtype, device=z.device)
+    return torch.tensor(weights, dtype=z.dtype, device=z.device)
 
 
 def _cosines(x: Float[Tensor, "b d"], y: Float[Tensor, "c d"]) -> Float[Tensor, "b c"]:
-    return _products(normalize(_wide(x), dim=-1), normalize(_wide(y), dim=-1))
+    return _products(normalize(x, dim=-1), normalize(y, dim=-1))
 
 
 def _products(x: Float[Tensor, "b d"], y: Float[Tensor, "c d"]) -> Float[Tensor, "b c"]:
@@ -305,10 +309,12 @@ def _own(z: Tensor) -> Tensor:
     return torch.arange(z.shape[1], device=z.device)
 
 
-def _wide(z: Tensor) -> Tensor:
-    return z.float() if z.dtype in (torch.float16, torch.bfloat16) else z
-
-
-def _check_views(z: Tensor) -> None:
-    if z.shape[0] < 2:
-        raise ValueError(f"z must have at least 2 views, got {z.shape[0]}")
+def _check_views(z, name: str = "z", views: int | None = None) -> Float[Tensor, "v b d"]:
+    """Return `z` in the type that `widened` gives, with `views` views, or two or more. Raises as `check_shape` and
+    `check_real`, and ValueError for other views and for a batch of nothing."""
+    z = widened(check_real(check_shape(z, name, "v b d"), name))
+    if len(z) < 2 or (views is not None and len(z) != views):
+        raise ValueError(f"{name} must have {f'{views} views' if views else 'at least 2 views'}, got {len(z)}")
+    if z.numel() == 0:
+        raise ValueError(f"{name} must hold at least 1 sentence and 1 dimension, got {list(z.shape)}")
+    return z
