@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -149,6 +150,12 @@ def test_what_is_left_out_has_its_default(text, setting):
 def test_a_text_that_makes_no_sense_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
         Setting.parse(text)
+
+
+def test_what_is_no_text_is_no_setting(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # a user runs without the annotations' checks
+    with pytest.raises(TypeError, match=r"setting must be str, such as 'L1\+L6:pca', got NoneType"):
+        Setting.parse(None)
 
 
 @pytest.mark.parametrize("layers", [6, "1,6"])

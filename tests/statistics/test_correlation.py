@@ -139,8 +139,25 @@ def test_a_value_that_is_nan_gives_nan_as_scipy_does():
 def test_another_number_of_scores_is_refused(monkeypatch):
     # The annotations would refuse it first; a user runs without them.
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
-    with pytest.raises(ValueError, match="x must have p=3 values a row, got 2"):
+    with pytest.raises(ValueError, match=r"x must have p=3 values a row, got \[4, 2\]"):
         spearman(torch.zeros(4, 2), torch.zeros(3))
+
+
+def test_a_table_of_scores_complex_numbers_and_no_row_are_refused(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    three = torch.arange(3.0)
+    with pytest.raises(ValueError, match=r"gold must have the shape \[p\], got \[1, 3\]"):
+        spearman(three, three[None])
+    with pytest.raises(ValueError, match="x must hold real numbers, got torch.complex64"):
+        spearman(three.to(torch.complex64), three)
+    with pytest.raises(ValueError, match=r"x must have p=3 values a row, got \[\]"):
+        spearman(three[0], three)
+
+
+def test_bools_correlate_as_numbers(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    x, gold, _ = settings()
+    assert torch.equal(spearman(x > 0.5, gold), spearman((x > 0.5).double(), gold))
 
 
 @pytest.mark.parametrize("how", AGGREGATES)

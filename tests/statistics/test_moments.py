@@ -2,7 +2,9 @@
 
 import gc
 import weakref
+from functools import partial
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -122,6 +124,13 @@ def test_nothing_to_merge_is_refused():
 def test_moments_of_other_dimensions_are_refused():
     with pytest.raises(ValueError, match="other must have d=5 dimensions, got 4"):
         Moments.of(rows()).merge(Moments.of(rows(d=4)))
+
+
+@pytest.mark.parametrize(("take", "name"), [(Moments.merge, "other"), (partial(Moments.momentum, beta=0.5), "batch")])
+def test_rows_are_no_moments_to_take_in(monkeypatch, take, name):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # a user runs without the annotations' checks
+    with pytest.raises(TypeError, match=f"{name} must be Moments, such as .* got Tensor"):
+        take(Moments.of(rows()), **{name: rows()})
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])

@@ -434,12 +434,16 @@ def test_rounding_moves_no_pair():
         ({"n_subsets": 2}, r"subset must hold numbers from 0 to 1, got \[0, 1, 2\]"),
         ({"gold": torch.zeros(89)}, "gold must have p=90 values as cosines has, got 89"),
         ({"subset": torch.zeros(7).long()}, "subset must have p=90 values as cosines has, got 7"),
+        ({"cosines": torch.zeros(90)}, r"cosines must have the shape \[v, p\], got \[90\]"),
+        ({"gold": torch.zeros(1, 90)}, r"gold must have the shape \[p\], got \[1, 90\]"),
+        ({"subset": torch.zeros(90)}, "subset must be a tensor or an array of integers, got torch.float32"),
+        ({"subset": torch.zeros(90) > 0}, "subset must be a tensor or an array of integers, got torch.bool"),
     ],
 )
 def test_arguments_that_make_no_bootstrap_are_refused(monkeypatch, changes, message):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # a user runs without the annotations' checks
     x, gold, subset = settings()
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         bootstrap(**({"cosines": x, "gold": gold, "subset": subset, "n_subsets": 3} | changes))
 
 
@@ -459,6 +463,41 @@ def test_rows_of_another_length_are_refused(monkeypatch):
         williams(five, four, five)
     with pytest.raises(ValueError, match="before must have p=5 values as gold has, got 4"):
         moved(four, five, five)
+
+
+def test_tables_are_not_taken_for_rows_nor_rows_for_tables(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    five, table = torch.arange(5.0), torch.zeros(1, 5)
+    for compare, name in ((williams, "cosines_a"), (moved, "before")):
+        with pytest.raises(ValueError, match=rf"{name} must have the shape \[p\], got \[1, 5\]"):
+            compare(table, five, five)
+        with pytest.raises(ValueError, match=r"gold must have the shape \[p\], got \[1, 5\]"):
+            compare(five, five, table)
+    with pytest.raises(ValueError, match=r"values must have the shape \[v, q\], got \[5\]"):
+        bootstrap_means(five)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int32])
+def test_subsets_are_numbered_in_integers_of_any_size(monkeypatch, dtype):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    x, gold, subset = settings()
+    found, wanted = (bootstrap(x, gold, one, 3, "mean", resamples=5) for one in (subset.to(dtype), subset))
+    assert torch.equal(found.samples, wanted.samples)
+
+
+def test_numbers_that_a_network_made_are_read_and_give_no_gradient():
+    x, gold, subset = settings()
+    made = [one.clone().requires_grad_() for one in (x, gold)]
+    found, wanted = bootstrap(*made, subset, 3, resamples=5), bootstrap(x, gold, subset, 3, resamples=5)
+    assert torch.equal(found.samples, wanted.samples)
+    assert not found.samples.requires_grad
+    assert not bootstrap_means(made[0], 5).samples.requires_grad
+
+
+def test_moves_of_bools_are_those_of_numbers(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    x, gold, _ = settings()
+    assert moved(x[0] > 0.5, x[1], gold) == moved((x[0] > 0.5).double(), x[1], gold)
 
 
 def test_moves_that_make_no_sense_are_refused():

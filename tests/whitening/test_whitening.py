@@ -2,6 +2,7 @@
 
 from itertools import combinations
 
+import jaxtyping
 import numpy as np
 import pytest
 import reference
@@ -656,6 +657,13 @@ def test_a_spec_carries_every_parameter_that_counts():
 def test_a_spec_that_makes_no_sense_is_refused_at_the_door(spec, message):
     with pytest.raises(ValueError, match=message):
         parse(spec)
+
+
+def test_what_is_no_text_is_no_spec(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # a user runs without the annotations' checks
+    for take in (parse, lambda spec: fit(spec, Moments.of(rows()))):
+        with pytest.raises(TypeError, match="whitening must be str, such as 'none', got NoneType"):
+            take(None)
 
 
 @pytest.mark.parametrize("spec", [*WHITENING, "soft:gamma=1", "group:groups=1", "shuffled_group:groups=1"])

@@ -7,7 +7,7 @@ module checks a text against it and writes out every parameter, so that equal sp
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from whitelab.base.checks import check_choice
+from whitelab.base.checks import check_choice, check_is
 from whitelab.base.wording import capitalised
 
 Value = int | float | str
@@ -110,8 +110,10 @@ def read(
     """`NAME[:param=value,...]` -> the fields of a `Spec`; parameters not given have their defaults.
 
     `table` maps names to entries with `parameters`, `family` is what errors call it. Raises ValueError for an
-    unknown name or parameter and for a value out of range (where the range ends at d, only when `dim` is given).
+    unknown name or parameter and for a value out of range (where the range ends at d, only when `dim` is given),
+    TypeError for what is no text.
     """
+    check_is(spec, family, str, repr(next(iter(table))))
     name, _, rest = spec.partition(":")
     check_choice(name or spec, family, table)
     parameters = table[name].parameters

@@ -76,7 +76,8 @@ class Setting:
 
     @classmethod
     def parse(cls, text: str) -> "Setting":
-        """`L1+L-1:pca@256 fit=cross` -> Setting. Raises ValueError for any other text."""
+        """`L1+L-1:pca@256 fit=cross` -> Setting. Raises ValueError for any other text, TypeError for what is none."""
+        check_is(text, "setting", str, "'L1+L6:pca'")
         parts = _GRAMMAR.fullmatch(text.strip())
         if not parts:
             raise ValueError(f"setting={text.strip()!r} must look like L6, cls/L-1, L1+L6:pca or L1+L-1:pca@256")

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from whitelab.base.checks import as_tensor, check_choice
+from whitelab.base.checks import check_choice, check_real, check_shape, widened
 
 AGGREGATES = ("all", "mean", "wmean")
 AGGREGATE_LABELS = {
@@ -53,9 +53,9 @@ def spearman(x: Float[Tensor | np.ndarray, "... p"], gold: Float[Tensor | np.nda
     the correlation is not defined there. A row of `x` is constant when `is_constant` says so, `gold` when
     all its values are equal.
     """
-    x, gold = as_tensor(x), as_tensor(gold, "gold")
-    if x.shape[-1] != gold.shape[0]:
-        raise ValueError(f"x must have p={gold.shape[0]} values a row, got {x.shape[-1]}")
+    x, gold = widened(check_real(x)), check_real(check_shape(gold, "gold", "p"), "gold")
+    if x.shape[-1:] != gold.shape:
+        raise ValueError(f"x must have p={gold.shape[0]} values a row, got {list(x.shape)}")
     b = average_ranks(gold) - (gold.shape[0] + 1) / 2
     product, square = rank_products(x, b)
     norm = (square * b.square().sum()).sqrt()

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab.base.checks import check_int, check_matrix, check_weights
+from whitelab.base.checks import check_int, check_is, check_matrix, check_weights
 from whitelab.base.devices import at_once, is_on
 from whitelab.base.lazy import cached_property
 from whitelab.statistics import linalg
@@ -80,7 +80,11 @@ class Moments:
         return total
 
     def merge(self, other: "Moments") -> "Moments":
-        """Moments of both sets together (Chan, Golub and LeVeque 1983, the pairwise update)."""
+        """Moments of both sets together (Chan, Golub and LeVeque 1983, the pairwise update).
+
+        Raises ValueError for another d, TypeError for what are no moments.
+        """
+        check_moments(other, "other")
         if self.dim != other.dim:
             raise ValueError(f"other must have d={self.dim} dimensions, got {other.dim}")
         count = self.count + other.count
@@ -108,8 +112,9 @@ class Moments:
         """A moving estimate: mean' = beta mean + (1 - beta) batch mean, and the covariance likewise.
 
         WhitenedCSE, Eq. 13. It stands for `batch.count` rows, however many it has seen. Raises ValueError for
-        `beta` outside 0..1 and for another d.
+        `beta` outside 0..1 and for another d, TypeError for what are no moments.
         """
+        check_moments(batch, "batch")
         if not 0 <= beta <= 1:
             raise ValueError(f"beta={beta} must lie between 0 and 1")
         if self.dim != batch.dim:
@@ -149,6 +154,11 @@ class Moments:
         variance = covariance.diagonal().clamp_min(0)
         scale = torch.where(variance >= linalg.RANK_TOLERANCE * variance.max(), variance.rsqrt(), 0.0)
         return scale, (linalg.eigen(covariance * scale[:, None] * scale) if kept.rank else kept).top(kept.rank)
+
+
+def check_moments(moments, name: str = "moments") -> Moments:
+    """Return `moments` if they are. Raises TypeError for all else, such as rows."""
+    return check_is(moments, name, Moments, "Moments.of(x) makes of rows x")
 
 
 def _of_batch(x: Tensor, weights: Tensor | None) -> Moments:

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from whitelab.base.checks import as_tensor, check_choice, check_int
+from whitelab.base.checks import check_choice, check_int, check_integers, check_shape
 from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.statistics import correlation
@@ -125,12 +125,13 @@ def bootstrap(
     and from all of them for `all`. Equal to `correlation.aggregate` on the pairs drawn; resamples in which a
     row has no score are left out of its interval. The same `seed` gives the same resamples; None is one that the
     gold scores decide, so that a score has one interval wherever it is asked for, and other pairs other resamples.
-    Raises ValueError for lengths that differ, an unknown `how` and resamples, seed or level out of range.
+    Raises ValueError for lengths that differ, an unknown `how` and resamples, seed or level out of range, TypeError for
+    subsets that are no integers.
     """
     check_choice(how, "how", correlation.AGGREGATES)
     check_int(n_subsets, "n_subsets", 1)
-    cosines, gold = as_tensor(cosines, "cosines"), as_tensor(gold, "gold")
-    subset = as_tensor(subset, "subset")
+    cosines, gold = check_shape(cosines, "cosines", "v p").detach(), check_shape(gold, "gold", "p").detach()
+    subset = check_integers(subset, "subset", "p").long()  # of fewer bits they would index nothing
     _check_lengths(cosines.shape[-1], "cosines", gold=gold, subset=subset)
     if subset.numel() and not 0 <= int(subset.min()) <= int(subset.max()) < n_subsets:
         raise ValueError(f"subset must hold numbers from 0 to {n_subsets - 1}, got {subset.unique().tolist()}")
@@ -156,7 +157,8 @@ def bootstrap_means(
 
     As Smucker et al. 2007 compare two searches. Raises ValueError as `bootstrap_counts`.
     """
-    values, count = exact(values), values.shape[1]
+    values = exact(check_shape(values, "values", "v q")).detach()
+    count = values.shape[1]
     return bootstrap_counts(count, lambda counts: values @ counts / count, resamples, seed, progress=progress)
 
 
@@ -395,8 +397,8 @@ def williams(
     below 0.05 in 8 of 100 draws for correlations of 0.8 (1,379 pairs), in 5 for 0.6 (30 pairs).
     Raises ValueError for lengths that differ.
     """
-    a, b = as_tensor(cosines_a, "cosines_a"), as_tensor(cosines_b, "cosines_b")
-    gold = as_tensor(gold, "gold")
+    a, b = check_shape(cosines_a, "cosines_a", "p"), check_shape(cosines_b, "cosines_b", "p")
+    gold = check_shape(gold, "gold", "p")
     p = gold.shape[0]
     _check_lengths(p, "gold", cosines_a=a, cosines_b=b)
     a, b, gold = exact(a), exact(b), exact(gold)
@@ -496,8 +498,8 @@ def moved(
     and `top` < 1.
     """
     check_int(top, "top", 1)
-    before, after = as_tensor(before, "before"), as_tensor(after, "after")
-    gold = as_tensor(gold, "gold")
+    before, after = exact(check_shape(before, "before", "p")), exact(check_shape(after, "after", "p"))
+    gold = exact(check_shape(gold, "gold", "p"))
     _check_lengths(gold.shape[0], "gold", before=before, after=after)
     rows = [_ranks(values, name) for name, values in (("before", before), ("after", after))]
     ranks = torch.stack([*rows, _ranks(gold, "gold")])

@@ -10,14 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab.base.checks import as_tensor, check_is
+from whitelab.base.checks import as_tensor
 from whitelab.statistics.linalg import exact
-from whitelab.statistics.moments import Moments
-
-
-def check_moments(moments) -> Moments:
-    """Return `moments` if they are. Raises TypeError for all else, such as rows."""
-    return check_is(moments, "moments", Moments, "Moments.of(x) makes of rows x")
+from whitelab.statistics.moments import check_moments
 
 
 def of_moments(fit: Callable) -> Callable:

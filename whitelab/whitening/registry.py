@@ -17,9 +17,9 @@ from whitelab.base.checks import check_int, check_matrix, check_weights
 from whitelab.base.parameters import Parameter
 from whitelab.base.progress import Progress, silent
 from whitelab.base.wording import quantity
-from whitelab.statistics.moments import Moments
+from whitelab.statistics.moments import Moments, check_moments
 from whitelab.whitening import clusters, coordinates, direction_removal, flow_training, groups, spectral
-from whitelab.whitening.maps import Map, Whitener, check_moments
+from whitelab.whitening.maps import Map, Whitener
 from whitelab.whitening.spectral import Directions
 
 
