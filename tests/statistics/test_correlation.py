@@ -125,6 +125,12 @@ def test_a_row_that_is_constant_but_for_rounding_has_no_score_and_one_that_diffe
     assert math.isnan(reference.spearman(row, gold)) != scored
 
 
+def test_cosines_that_are_zero_but_for_rounding_have_no_score():
+    x, gold, _ = settings(rows=1)
+    assert math.isnan(spearman(1e-16 * x[0], gold))  # whatever they are beside the largest of them
+    assert float(spearman(1e-16 * x[0] * 1e16, gold)) == pytest.approx(float(spearman(x[0], gold)))
+
+
 def test_rows_of_any_shape_are_told_constant_or_not():
     x = torch.tensor([[[0.0, 1.0], [2.0, 2.0]], [[1.0, 1.0 + 1e-12], [1.0, float("nan")]]], dtype=torch.float64)
     assert is_constant(x).tolist() == [[False, True], [True, False]]

@@ -20,7 +20,8 @@ AGGREGATE_LABELS = {
 
 # Cosines that span less than this are one cosine and rounding. Whitening every direction of n <= d distinct
 # sentences makes each cosine -1 / (n - 1), and what rounding leaves was at most 7e-12 (all-MiniLM-L6-v2,
-# n = 8 to 384); ranking it would print noise as a score. Cosines that say anything span far more.
+# n = 8 to 384); ranking it would print noise as a score. Cosines that say anything span far more. Not a part of the
+# largest of them: of cosines that are 0 but for rounding none is small beside the others.
 CONSTANT_WITHIN = 1e-9
 
 
@@ -49,9 +50,10 @@ def is_constant(x: Float[Tensor, "... p"]) -> Bool[Tensor, "..."]:
 def spearman(x: Float[Tensor | np.ndarray, "... p"], gold: Float[Tensor | np.ndarray, "q"]) -> Float[Tensor, "..."]:
     """Spearman's rho of every row of `x` with `gold`: the Pearson correlation of average ranks.
 
-    Equal to `scipy.stats.spearmanr` (ties included). NaN where a side is constant, holds NaN, or p < 2:
-    the correlation is not defined there. A row of `x` is constant when `is_constant` says so, `gold` when
-    all its values are equal.
+    Equal to `scipy.stats.spearmanr` (ties included) but for rows of `x` that span less than 1e-9: these are cosines
+    that differ by rounding alone (`is_constant`), so numbers of a much smaller scale than 1 are to be multiplied first,
+    which changes no rank. NaN where a side is constant, holds NaN, or p < 2: the correlation is not defined there.
+    `gold` is constant when all its values are equal. Raises ValueError for another number of values than `gold` has.
     """
     x, gold = widened(check_real(x)), check_real(check_shape(gold, "gold", "p"), "gold")
     if x.shape[-1:] != gold.shape:
