@@ -18,6 +18,7 @@ from whitelab.statistics.significance import (
     bootstrap_counts,
     bootstrap_means,
     drawn_counts,
+    few_note,
     moved,
     williams,
     williams_bounds,
@@ -506,6 +507,23 @@ def test_moves_that_make_no_sense_are_refused():
         moved(five, five, five, top=0)
     with pytest.raises(ValueError, match="after must hold numbers, pair 2 has NaN"):
         moved(five, torch.tensor([0.0, 1.0, math.nan, 3.0, 4.0]), five)
+
+
+def test_few_queries_are_noted_where_intervals_of_their_means_are_too_short():
+    """Four of five queries tie, the rest differ either way alike: more than 5 of 100 intervals leave 0 out."""
+    rng, seen = np.random.default_rng(3), {}
+    for count in (40, 225):
+        ties = rng.random((2000, count)) < 0.8
+        difference = torch.from_numpy(np.where(ties, 0, rng.uniform(-1, 1, (2000, count))))
+        found = bootstrap_means(difference, resamples=300)
+        seen[count] = float(((found.low > 0) | (found.high < 0)).double().mean())
+    assert seen[40] > 0.075
+    assert seen[225] < 0.065
+    assert "intervals of differences are a little too short" in few_note(40, "queries", means=True)
+    assert not few_note(225, "queries", means=True)
+    assert not few_note(40, "pairs")
+    for means in (False, True):
+        assert "no interval here is to be trusted" in few_note(19, "queries", means)
 
 
 def test_arguments_are_left_alone():

@@ -152,11 +152,11 @@ def open_space(args, setting, beside=(), check=None, intervals=False, vectors=No
     return space, pairs, encoder, report
 
 
-def say_if_few(count: int, items: str) -> None:
-    """Say that no interval over so many `items` is to be trusted, where they are so few."""
+def say_if_few(count: int, items: str, means: bool = False) -> None:
+    """Say what `few_note` has to say of intervals over so many `items`, of `means` or correlations."""
     from whitelab.statistics.significance import few_note
 
-    if few := few_note(count, items):
+    if few := few_note(count, items, means):
         note(few)
 
 
@@ -299,7 +299,7 @@ def open_search(args, setting, beside=(), check=None, intervals=False):
     if check:
         check(data)
     if intervals:
-        say_if_few(len(data.queries), "queries")
+        say_if_few(len(data.queries), "queries", means=True)
     encoder = load_model(args, setting, *beside)
     data = data.prompted(*_prompts(args, encoder))
     encoder = encoder if args.max_length else for_documents(encoder)

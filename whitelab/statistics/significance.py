@@ -23,12 +23,19 @@ from whitelab.statistics.linalg import exact
 # Pairs x resamples ranked together; bounds the memory at a few arrays of 2 MB.
 _CELLS_PER_CHUNK = 2**18
 FEW = 20  # items below which drawing them again says too little of others
+_FEW_OF_MEANS = 50  # below it intervals of a difference of means are too short: `bootstrap_means`
 
 
-def few_note(count: int, items: str) -> str:
-    """What to say of intervals over so many `items` ("pairs"); empty where they are enough."""
-    few = f"so few {items} ({count}) tell settings apart by chance alone; no interval here is to be trusted"
-    return few * (count < FEW)
+def few_note(count: int, items: str, means: bool = False) -> str:
+    """What to say of intervals of `means`, or correlations, over so many `items` ("pairs"); empty where nothing is."""
+    if count < FEW:
+        return f"so few {items} ({count}) tell settings apart by chance alone; no interval here is to be trusted"
+    if means and count < _FEW_OF_MEANS:
+        return (
+            f"over so few {items} ({count}) intervals of differences are a little too short: settings that are equally "
+            "good seem to differ in up to 10 of 100 cases, where 5 are meant"
+        )
+    return ""
 
 
 @dataclass(frozen=True)
@@ -156,7 +163,10 @@ def bootstrap_means(
 ) -> Bootstrap:
     """Percentile intervals of the mean of every row, from columns (queries, say) drawn with replacement.
 
-    As Smucker et al. 2007 compare two searches. Raises ValueError as `bootstrap_counts`.
+    As Smucker et al. 2007 compare two searches. Over few columns the p-value of a difference is too small: where two
+    rows are equally good it is below 0.05 in 5 to 9 of 100 draws over 20 columns, 4 to 10 over 40, 5 to 8 over 50, 5 to
+    7 over 100 and 5 to 6 over 225. The most, up to 50 columns, where four in five are ties; 10,000 draws each of normal
+    and of bounded values with and without ties. Raises ValueError as `bootstrap_counts`.
     """
     values = exact(check_shape(values, "values", "v q")).detach()
     count = values.shape[1]
@@ -396,8 +406,8 @@ def williams(
     Not defined for fewer than 4 pairs, a constant row (cosines that span less than 1e-9), NaN, or two rows that rank
     all pairs alike or in reverse.
     Derived for Pearson's r of normal data. With ranks p is a little too small: where two maps are equally good it is
-    below 0.05 in 8 of 100 draws for correlations of 0.8 (1,379 pairs), in 5 for 0.6 (30 pairs).
-    Raises ValueError for lengths that differ.
+    below 0.05 in 6 to 7 of 100 draws for correlations of 0.6, 7 to 8 for 0.8 and 7 to 9 for 0.9 (4,000 draws each of
+    normal data, of 30, 100 and 1,379 pairs, r_ab from 0.3 to 0.99). Raises ValueError for lengths that differ.
     """
     a, b = check_shape(cosines_a, "cosines_a", "p"), check_shape(cosines_b, "cosines_b", "p")
     gold = check_shape(gold, "gold", "p")

@@ -152,7 +152,7 @@ def standings(results: Sequence[Retrieval], comparison: Comparison) -> None:
     )
     with st.container(key="said-ranked"):
         st.markdown(f"{verdict.ICONS[white.verdict]} {_sentence(white, comparison, name)}")
-    if few := few_note(white.retrieval.per_query.shape[1], "queries"):
+    if few := few_note(white.retrieval.per_query.shape[1], "queries", means=True):
         note(few)
     made = results[-1].protocol
     if results[-1].starved:
