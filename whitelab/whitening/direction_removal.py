@@ -15,7 +15,8 @@ def fit_all_but_the_top(moments: Moments, *, directions: int = 3) -> Whitener:
     """Subtract the mean and the projection on the first `directions` principal directions.
 
     Mu and Viswanath 2018, Algorithm 1; they advise about d / 100 of them. 0 is centring. Of rows that span no more
-    directions than that nothing is left: the map is 0.
+    directions than that nothing is left: the map is 0. Raises ValueError for `directions` outside 0..d - 1, TypeError
+    for what are no moments.
     """
     check_int(directions, "directions", 0, moments.dim - 1, "d-1")
     if directions and not moments.eigen.rank:
@@ -28,7 +29,7 @@ def fit_common_component(moments: Moments) -> Whitener:
     """Subtract the projection on the first singular direction of the data, which is NOT centred first.
 
     Arora et al. 2017 (SIF), Algorithm 1. Where all rows are zero there is nothing to subtract; of rows along one line
-    nothing is left: the map is 0.
+    nothing is left: the map is 0. Raises TypeError for what are no moments.
     """
     second = moments.scatter + moments.count * torch.outer(moments.mean, moments.mean)
     return _without("common_component", moments, torch.zeros_like(moments.mean), linalg.eigen(second).top(1).vectors)
@@ -39,9 +40,9 @@ def fit_r2(moments: Moments) -> Whitener:
     """Subtract the projection on the mean direction of the rows at unit length; nothing is centred or scaled.
 
     Ren et al. 2025 (arXiv 2511.11041), R2: e - (e . m) m with m the mean of the unit vectors e, itself at unit length.
-    It is applied to rows of any length, whose cosines are those of the unit vectors. Raises ValueError for moments
-    without `unit`; where the unit vectors cancel there is nothing to subtract; of rows along one line nothing is left:
-    the map is 0.
+    It is applied to rows of any length, whose cosines are those of the unit vectors. Where the unit vectors cancel
+    there is nothing to subtract; of rows along one line nothing is left: the map is 0. Raises ValueError for moments
+    without `unit`, TypeError for what are none.
     """
     if moments.unit is None:
         raise ValueError("moments must hold unit for r2, as those of Moments.of do")

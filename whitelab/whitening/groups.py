@@ -15,7 +15,7 @@ from whitelab.whitening.maps import Whitener, of_moments
 def fit_standardize(moments: Moments) -> Whitener:
     """Subtract the mean and divide each coordinate by its standard deviation, V^(-1/2).
 
-    A coordinate that the rank policy calls constant becomes 0.
+    A coordinate that the rank policy calls constant becomes 0. Raises TypeError for what are no moments.
     """
     variance = moments.covariance.diagonal()
     kept = (variance >= linalg.RANK_TOLERANCE * variance.max()) & (variance > 0)
@@ -28,7 +28,8 @@ def fit_group(moments: Moments, *, groups: int = 8) -> Whitener:
     """ZCA whitening of each of `groups` blocks of consecutive coordinates; between blocks nothing changes.
 
     WhitenedCSE (Zhuo et al. 2023), Eq. 4. One group is ZCA whitening, d groups are standardising. Where
-    `groups` does not divide d, the first d mod `groups` blocks are one coordinate larger.
+    `groups` does not divide d, the first d mod `groups` blocks are one coordinate larger. Raises ValueError for
+    `groups` outside 1..d, TypeError for what are no moments.
     """
     check_int(groups, "groups", 1, moments.dim, "d")
     order = torch.arange(moments.dim, device=moments.mean.device)
@@ -42,7 +43,8 @@ def fit_shuffled_group(
 ) -> Whitener:
     """Group whitening of shuffled coordinates, put back in their order: WhitenedCSE, Eq. 5 and 6.
 
-    The permutation is drawn from `seed`, or given. With the identity it is `fit_group`.
+    The permutation is drawn from `seed`, or given. With the identity it is `fit_group`. Raises as `fit_group`, and
+    ValueError for a `seed` below 0 and for what is no permutation of 0..d - 1.
     """
     check_int(groups, "groups", 1, moments.dim, "d")
     seed = check_int(seed, "seed", 0)

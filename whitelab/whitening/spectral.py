@@ -114,7 +114,7 @@ def _whitener(
 
 @of_moments
 def fit_none(moments: Moments) -> Whitener:
-    """Leave the embeddings as they are."""
+    """Leave the embeddings as they are. Raises TypeError for what are no moments."""
     return identity(moments.mean)
 
 
@@ -133,7 +133,8 @@ def center_directions(moments: Moments) -> Directions:
 def fit_center(moments: Moments, k: int | None = None) -> Whitener:
     """Subtract the mean; with `k`, also keep only the top-k principal directions, unscaled.
 
-    A `k` below d drops all that the data do not span; d keeps them, as no `k` does.
+    A `k` below d drops all that the data do not span; d keeps them, as no `k` does. Raises ValueError for a `k` outside
+    1..d, TypeError for what are no moments.
     """
     if k is None:
         return Whitener("center", moments.mean, None, moments.dim, None, moments.count)
@@ -147,7 +148,10 @@ def pca_directions(moments: Moments) -> Directions:
 
 @of_moments
 def fit_pca(moments: Moments, k: int | None = None) -> Whitener:
-    """W = Lambda^(-1/2) U^T, the top-k rows: whitening-k of Su et al. 2021 (Algorithm 1)."""
+    """W = Lambda^(-1/2) U^T, the top-k rows: whitening-k of Su et al. 2021 (Algorithm 1).
+
+    Raises ValueError for a `k` outside 1..d, TypeError for what are no moments.
+    """
     return _whitener("pca", moments, pca_directions(moments), k)
 
 
@@ -156,6 +160,7 @@ def fit_zca(moments: Moments, k: int | None = None) -> Whitener:
     """W = U Lambda^(-1/2) U^T: the whitening nearest to the centred data (Mahalanobis whitening).
 
     With `k` the sum runs over the top-k eigen-directions. "The first k coordinates" of a ZCA mean nothing.
+    Raises ValueError for a `k` outside 1..d, TypeError for what are no moments.
     """
     return _whitener("zca", moments, pca_directions(moments), k, Directions.turned_back)
 
@@ -166,6 +171,7 @@ def fit_cholesky(moments: Moments, k: int | None = None) -> Whitener:
 
     Where the covariance is singular, or only the top-k eigen-directions are wanted, W is the lower
     trapezoidal factor with W^T W = the pseudo-inverse on the kept subspace.
+    Raises ValueError for a `k` outside 1..d, TypeError for what are no moments.
     """
     inverse = linalg.trusted_cholesky(moments.covariance) if k is None or k == moments.dim else None
     if inverse is not None:
@@ -200,6 +206,7 @@ def fit_pca_cor(moments: Moments, k: int | None = None) -> Whitener:
     """W = Theta^(-1/2) G^T V^(-1/2): standardise, then PCA-whiten (Kessy et al. 2018, Eq. 12 and 13).
 
     `k` keeps the top-k eigen-directions of the correlation, which are not those of the covariance.
+    Raises ValueError for a `k` outside 1..d, TypeError for what are no moments.
     """
     return _whitener("pca_cor", moments, correlation_directions(moments), k)
 
@@ -208,7 +215,8 @@ def fit_pca_cor(moments: Moments, k: int | None = None) -> Whitener:
 def fit_zca_cor(moments: Moments, k: int | None = None) -> Whitener:
     """W = G Theta^(-1/2) G^T V^(-1/2): the whitening nearest to the standardised data (Kessy et al. 2018).
 
-    `k` keeps the top-k eigen-directions of the correlation.
+    `k` keeps the top-k eigen-directions of the correlation. Raises ValueError for a `k` outside 1..d, TypeError for
+    what are no moments.
     """
     return _whitener("zca_cor", moments, correlation_directions(moments), k, Directions.turned_back)
 
@@ -289,7 +297,8 @@ def fit_soft(moments: Moments, k: int | None = None, *, gamma: float | str = 0.5
 
     `gamma` 0 is centring, 1 is ZCA whitening, `auto` is chosen by the spectrum (`snr_exponents`). `alpha` is a ridge
     in units of the mean variance, so the result does not depend on the scale of the data; with it no direction has to
-    be dropped, and a `k` below d drops all that the data do not span.
+    be dropped, and a `k` below d drops all that the data do not span. Raises ValueError for a `gamma` outside 0..2, an
+    `alpha` outside 0..10 and a `k` outside 1..d, TypeError for what are no moments.
     """
     return _whitener("soft", moments, soft_directions(moments, gamma, alpha), k, Directions.turned_back)
 
@@ -337,7 +346,8 @@ def fit_shrunk(moments: Moments, k: int | None = None, *, method: str = "ledoit-
 
     `method` `epsilon`: rho = eps, t = 1, as W-MSE's code regularises (Ermolov et al. 2021); this depends on
     the scale of the data. `ledoit-wolf` and `oas`: rho is estimated and t is the mean variance. A `k` below d keeps
-    no direction that the data do not span.
+    no direction that the data do not span. Raises ValueError for another `method`, an `eps` outside 0..1, a `k` outside
+    1..d and, for `ledoit-wolf`, moments without `quartic`; TypeError for what are no moments.
     """
     return _whitener("shrunk", moments, shrunk_directions(moments, method, eps), k, Directions.turned_back)
 
@@ -362,6 +372,6 @@ def fit_iternorm(moments: Moments, k: int | None = None, *, steps: int = 5) -> W
     P_0 = I, P <- (3 P - P^3 Sigma / trace) / 2, W = P_T / sqrt(trace). Every iterate is a polynomial of Sigma, so
     the recursion is run on the eigenvalues: the same map, free of the instability of the matrix form.
     Few steps whiten the large directions and spare the small ones. A `k` below d keeps no direction that the data do
-    not span.
+    not span. Raises ValueError for `steps` outside 1..30 and a `k` outside 1..d, TypeError for what are no moments.
     """
     return _whitener("iternorm", moments, iternorm_directions(moments, steps), k, Directions.turned_back)
