@@ -2,6 +2,7 @@
 
 import math
 
+import jaxtyping
 import numpy as np
 import pytest
 import reference
@@ -101,6 +102,35 @@ def test_an_array_is_measured_as_a_tensor_is(measure, tensors):
 def test_shapes_that_torch_would_stretch_or_take_for_others_are_refused(measure, given, message):
     with pytest.raises(ValueError, match=message):
         measure.__wrapped__(*given)  # without the check of its signature, which runs in tests alone
+
+
+@pytest.mark.parametrize("name", sorted({*OF_TENSORS} - {"hubness"}))
+def test_complex_numbers_are_refused(name, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # a user runs without the annotations' checks
+    measure, *given = OF_TENSORS[name]
+    with pytest.raises(ValueError, match="must hold real numbers, got torch.complex128"):
+        measure(*(one.to(torch.complex128) if one.is_floating_point() else one for one in given))
+
+
+@pytest.mark.parametrize(
+    ("measure", "message"),
+    [
+        (lambda: geometry.alignment(rows(), rows(), alpha=-1.0), "alpha=-1.0 must be a number above 0"),
+        (lambda: geometry.alignment(rows(), rows(), alpha=0.0), "alpha=0.0 must be a number above 0"),
+        (lambda: geometry.uniformity(rows(), t=101.0), "t=101.0 must lie between 0 and 100"),
+        (lambda: geometry.uniformity_floor(384, t=1000.0), "t=1000.0 must lie between 0 and 100"),
+        (lambda: geometry.uniformity_floor(2, t=-1.0), "t=-1.0 must lie between 0 and 100"),
+        (lambda: geometry.uniformity_floor(0), "dim=0 must be a whole number of at least 1"),
+    ],
+)
+def test_exponents_and_dimensions_out_of_range_are_refused(measure, message):
+    with pytest.raises(ValueError, match=message):
+        measure()
+
+
+@pytest.mark.parametrize(("dim", "t"), [(1, 100.0), (2, 100.0), (384, 100.0), (4096, 100.0), (2, 0.0)])
+def test_the_floor_is_a_number_wherever_uniformity_is(dim, t):
+    assert -4 * t <= geometry.uniformity_floor(dim, t) <= 0
 
 
 @pytest.mark.parametrize("wrong", [rows(n=3), torch.eye(3) > 0])

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from whitelab.base.checks import as_tensor, check_shape
+from whitelab.base.checks import as_tensor, check_real, check_shape
 from whitelab.base.devices import in_one_launch
 
 # A direction counts as present when its eigenvalue is at least this part of the largest one. Rounding
@@ -48,9 +48,10 @@ class Eigen:
 def exact(x: Tensor | np.ndarray, copy: bool = False) -> Tensor:
     """`x` as a tensor in float64, on its own device, or on the CPU where the device has no float64 (MPS).
 
-    With `copy` never `x` itself, so that it may be written into. Raises TypeError for what holds no numbers.
+    With `copy` never `x` itself, so that it may be written into. Raises TypeError for what holds no numbers, ValueError
+    for complex ones.
     """
-    x = as_tensor(x)
+    x = check_real(x)
     if x.device.type == "mps":
         x = x.cpu()
     return x.to(torch.float64, copy=copy)

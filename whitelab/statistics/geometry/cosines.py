@@ -80,8 +80,9 @@ def row_weights(weights, x: Tensor) -> Tensor:
 
 
 def mean_cosine(x, weights=None) -> float:
-    """Mean cosine of two different random rows: how narrow the cone is that they lie in.
+    """Mean cosine of two different random rows of `x [n, d]`: how narrow the cone is that they lie in.
 
+    Row i counts as `weights[i]` equal rows, as one where None is given.
     No measure of isotropy: of rows about equally long centring alone brings it near 0, whatever the spectrum (Rudman
     and Eickhoff 2024).
     E_{i != j} cos(x_i, x_j) = (||sum_i u_i||^2 - sum_i ||u_i||^2) / (n (n - 1)), u = x / ||x||: the

@@ -8,7 +8,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whitelab.base.checks import as_tensor, check_choice, check_matrix, check_shape
+from whitelab.base.checks import (
+    as_tensor,
+    check_choice,
+    check_int,
+    check_matrix,
+    check_positive,
+    check_real,
+    check_shape,
+)
 from whitelab.base.devices import own_precision, threads_on
 from whitelab.base.threads import side_by_side
 from whitelab.statistics.geometry.cosines import normalize, row_weights
@@ -24,10 +32,12 @@ _FEW_TILES = 16  # so few are sooner done by threads that share their operations
 
 
 def alignment(a, b, alpha: float = 2.0) -> float:
-    """Mean ||u_a - u_b||^alpha over positive pairs, rows brought to unit length first (0 is best).
+    """Mean ||u_a - u_b||^alpha over positive pairs, rows i of `a [p, d]` and `b [p, d]`, at unit length (0 is best).
 
-    Wang and Isola 2020; WhitenedCSE Eq. 9 with alpha = 2. NaN when there is no positive pair.
+    Wang and Isola 2020; WhitenedCSE Eq. 9 with alpha = 2. NaN when there is no positive pair. Raises ValueError for two
+    shapes and for an `alpha` that is not above 0.
     """
+    check_positive(alpha, "alpha")
     a, b = as_tensor(a, "a"), as_tensor(b, "b")
     if a.shape != b.shape or a.ndim != 2:
         raise ValueError(f"a and b must share the shape [p, d], got {list(a.shape)} and {list(b.shape)}")
@@ -38,15 +48,15 @@ def alignment(a, b, alpha: float = 2.0) -> float:
 
 
 def uniformity(x, weights=None, t: float = 2.0) -> float:
-    """log of the mean of exp(-t ||u_i - u_j||^2) over distinct rows i < j (lower is more uniform).
+    """log of the mean of exp(-t ||u_i - u_j||^2) over distinct rows i < j of `x [n, d]` (lower is more uniform).
 
-    Wang and Isola 2020; WhitenedCSE Eq. 10 with t = 2; rows are brought to unit length first. Computed
+    Wang and Isola 2020; WhitenedCSE Eq. 10 with t = 2; rows are brought to unit length first, and row i counts
+    `weights[i]` times, once where None is given. Computed
     from tiles of the Gram matrix, never [n, n] at once; from 1,024 rows on they are float32 for t up to 4, which is
     off by about 1e-7, and by up to 1e-5 where rows are equal. NaN for one row. Raises ValueError for `t` outside
     0..100.
     """
-    if not 0 <= t <= 100:  # beyond, exp(-4t) of two opposite rows comes near the smallest float64
-        raise ValueError(f"t={t} must lie between 0 and 100")
+    _check_t(t)
     u = normalize(check_matrix(x))
     w = row_weights(weights, u)
     n = float(w.sum())
@@ -62,6 +72,11 @@ def uniformity(x, weights=None, t: float = 2.0) -> float:
     with own_precision(v.device):
         total = sum(side_by_side(partial(_kernel_sum, v, a), tiles, threads))
     return float(((total * math.exp(-2 * t) + w @ (w - 1)) / (n * (n - 1))).log())
+
+
+def _check_t(t: float) -> None:
+    if not 0 <= t <= 100:  # beyond, exp(-4t) of two opposite rows comes near the smallest float64
+        raise ValueError(f"t={t} must lie between 0 and 100")
 
 
 def _kernel_sum(v: Float[Tensor, "n d"], a: Float[Tensor, "n"], i: int) -> Float[Tensor, ""]:
@@ -88,8 +103,10 @@ def uniformity_floor(dim: int, t: float = 2.0) -> float:
 
     log E exp(-2t (1 - s)) over the cosine s of two random directions = log 0F1(; d/2; t^2) - 2t, for
     which d = 2 gives log I_0(2t) - 2t (Wang and Isola 2020, Prop. 4.1.2). A finite set of n points can lie
-    below it by about 1 / n.
+    below it by about 1 / n. Raises ValueError for `dim` below 1 and for `t` outside 0..100.
     """
+    check_int(dim, "dim", 1)
+    _check_t(t)
     from scipy.special import hyp0f1
 
     return float(torch.tensor(float(hyp0f1(dim / 2, t * t)), dtype=torch.float64).log()) - 2 * t
@@ -98,7 +115,7 @@ def uniformity_floor(dim: int, t: float = 2.0) -> float:
 def positives(gold: Float[Tensor | np.ndarray, "p"], rule: str = "gt4") -> Int[Tensor, "m"]:
     """Positions of the positive pairs under a rule of `POSITIVES`."""
     check_choice(rule, "positives", POSITIVES)
-    gold = check_shape(gold, "gold", "p")
+    gold = check_real(check_shape(gold, "gold", "p"), "gold")
     chosen = gold > 4 if rule == "gt4" else gold >= 4
     return chosen.nonzero()[:, 0]
 

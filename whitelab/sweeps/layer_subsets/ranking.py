@@ -16,7 +16,7 @@ from whitelab.sweeps.layer_subsets.plan import Plan, as_layers, extended
 from whitelab.sweeps.layer_subsets.results import LayerSubset, Ranking, SubsetSearch
 
 FEWEST_COUNTED, MOST_COUNTED = 10, 100
-_MEANWHILE = 100  # subsets that are listed, at most, before all are scored: a list of thousands takes tenths of a second
+_MEANWHILE = 100  # subsets listed, at most, before all are scored: a list of thousands takes tenths of a second
 
 
 @dataclass(eq=False)
