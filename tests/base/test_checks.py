@@ -248,6 +248,11 @@ def test_weights_that_are_shares_are_refused_because_they_count_rows(weights, wr
         check_weights(weights, len(weights))
 
 
+def test_complex_weights_are_refused():
+    with pytest.raises(ValueError, match="weights must hold real numbers"):
+        check_weights(torch.tensor([1 + 1j, 2]), 2)
+
+
 def test_weights_of_another_length_are_refused():
     with pytest.raises(ValueError, match=r"weights must have the shape \[3\], got \[2\]"):
         check_weights([1.0, 1.0], 3)

@@ -51,6 +51,13 @@ def test_arrays_are_embeddings_as_tensors_are():
     assert map_of(rows, setting).digest == map_of(LayerRows(same.values, torch.ones(5)), setting).digest
 
 
+def test_a_space_is_cut_off_from_the_network_that_made_its_vectors():
+    given = {name: torch.tensor(x) for name, x in arrays().items()}
+    learnt = LayerEmbeddings(**given | {"values": given["values"].requires_grad_()}, subset_names=("all",))
+    assert not learnt.values.requires_grad
+    assert learnt.values.data_ptr() == given["values"].data_ptr()
+
+
 @pytest.mark.parametrize("of", [np.array, torch.tensor])
 def test_a_space_copies_all_but_the_vectors_of_the_caller(of):
     given = {name: of(x) for name, x in arrays().items()}

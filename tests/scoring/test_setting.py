@@ -156,6 +156,8 @@ def test_what_is_no_text_is_no_setting(monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # a user runs without the annotations' checks
     with pytest.raises(TypeError, match=r"setting must be str, such as 'L1\+L6:pca', got NoneType"):
         Setting.parse(None)
+    with pytest.raises(TypeError, match="settings"):
+        parse_settings(None)
 
 
 @pytest.mark.parametrize("layers", [6, "1,6"])

@@ -180,7 +180,7 @@ def check_batch(x, name: str = "x", rows: int = 1) -> Tensor:
 
 def check_weights(weights, n: int) -> Tensor:
     """Return how often each of `n` rows counts, whole numbers that are not all 0, as float64 `[n]`."""
-    weights = as_tensor(weights, "weights").to(torch.float64)
+    weights = check_real(weights, "weights").to(torch.float64)
     if weights.shape != (n,):
         raise ValueError(f"weights must have the shape [{n}], got {list(weights.shape)}")
     if not torch.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:

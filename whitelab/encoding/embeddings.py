@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whitelab.base.checks import as_tensor, check_is, check_layers
+from whitelab.base.checks import check_is, check_layers, check_real
 from whitelab.base.devices import is_on
 from whitelab.base.lazy import cached_property
 from whitelab.base.progress import Progress, silent
@@ -213,10 +213,12 @@ class LayerRows(_Layers):
 def _as_tensors(rows: "LayerRows | LayerEmbeddings", length: str, *names: str) -> None:
     """Put tensors in place of arrays: `values [l, n, d]`, and of the other `names` one number a sentence or a pair.
 
-    Those are copies; `values`, of which there may be gigabytes, are the caller's.
+    Those are copies; `values`, of which there may be gigabytes, are the caller's. No gradient passes.
     """
     for name in ("values", *names):
-        x, numbers_rows = as_tensor(getattr(rows, name), name), name in ("first", "second", "subset")
+        x = check_real(getattr(rows, name), name)
+        x = x.detach() if x.requires_grad else x
+        numbers_rows = name in ("first", "second", "subset")
         if numbers_rows and x.is_floating_point():
             raise ValueError(f"{name} must hold whole numbers, got {x.dtype}")
         x = x if numbers_rows or x.is_floating_point() else x.double()

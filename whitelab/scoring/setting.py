@@ -184,8 +184,9 @@ def parse_settings(text: str, n_layers: int | None = None) -> tuple[Setting, ...
     """`table1`, or settings separated by semicolons, each once.
 
     For a model of `n_layers`, `L*` stands for each layer in turn, as in `L*:pca`. Raises ValueError for each that
-    `Setting.parse` refuses, all in one, and for no setting at all.
+    `Setting.parse` refuses, all in one, and for no setting at all, TypeError for what is no text.
     """
+    check_is(text, "settings", str, "'L6; L1+L6:pca'")
     text, settings, refused = TABLE1 if text.strip() == "table1" else text, [], []
     for part in filter(None, (part.strip() for part in text.split(";"))):
         head, *options = re.split(r"(?=\s)", part, maxsplit=1)  # a star in the name of a text is none
