@@ -374,6 +374,23 @@ def test_pairs_on_which_nothing_can_be_measured_are_said_to_decide_nothing():
             assert "fit=" not in advice.sentences[1]  # which is no word of whoever reads three sentences
 
 
+@pytest.mark.parametrize("purpose", ["rank", "store"])
+def test_where_a_subset_of_two_pairs_is_averaged_nothing_is_decided(purpose):
+    space = pairs_of(*CONE, pairs=60)
+    subset = torch.tensor([1] * 2 + [0] * 58)
+    advice = advise_pairs(
+        replace(space, subset=subset, subset_names=("a", "b")), Setting((1,), aggregate="mean"), purpose
+    )
+    assert (advice.decided, advice.evidence) == (False, None)
+    assert significance.NO_INTERVAL[1:] in advice.sentences[1]
+
+
+def test_where_one_pair_is_the_same_no_cosine_is_advised():
+    advice = advise_pairs(pairs_of(*ROUND, pairs=60), Setting((1,)), "threshold", gold_from=0.999)
+    assert (advice.decided, advice.evidence, advice.threshold) == (False, None, None)
+    assert significance.NO_INTERVAL[1:] in advice.sentences[1]
+
+
 def test_what_is_best_by_luck_alone_loses_its_lead_on_the_other_half():
     settings, leads, kept = candidates(Setting(), 3, D, "cross", D)[:12], [], []
     for seed in range(8):

@@ -14,6 +14,7 @@ from torch.testing import assert_close
 from whitelab.statistics import significance
 from whitelab.statistics.correlation import AGGREGATES, aggregate, spearman
 from whitelab.statistics.significance import (
+    Bootstrap,
     bootstrap,
     bootstrap_counts,
     bootstrap_means,
@@ -252,6 +253,23 @@ def test_an_empty_subset_makes_the_averages_undefined(how):
     assert not bootstrap(x, gold, subset, 4, "all", resamples=3).score.isnan().any()
 
 
+@pytest.mark.parametrize("how", ["mean", "wmean"])
+def test_an_average_with_a_subset_of_two_pairs_has_no_interval_and_tells_nothing_apart(how):
+    def found(few):
+        sizes = torch.tensor([few, 40])
+        gold, noise = torch.randn(int(sizes.sum())).double(), torch.randn(2, int(sizes.sum())).double()
+        return bootstrap(gold + noise, gold, torch.arange(2).repeat_interleave(sizes), 2, how, resamples=200)
+
+    torch.manual_seed(0)
+    for few, there in ((2, False), (3, False), (8, True)):
+        one = found(few)
+        difference = one.difference(0, 1)
+        assert not one.score.isnan().any()
+        assert not math.isnan(difference.estimate)
+        assert one.low.isnan().tolist() == one.high.isnan().tolist() == [not there] * 2
+        assert math.isnan(difference.low) == math.isnan(difference.high) == math.isnan(difference.p_value) != there
+
+
 def test_resamples_that_are_constant_are_left_out():
     x = torch.tensor([[0.0, 1e-12, 1.0]], dtype=torch.float64)
     gold, subset = torch.tensor([1.0, 2.0, 3.0]).double(), torch.zeros(3, dtype=torch.long)
@@ -260,7 +278,8 @@ def test_resamples_that_are_constant_are_left_out():
     expected = torch.stack([100 * spearman(x[0, one], gold[one]) for one in index])
     assert_close(found.samples[0], expected, equal_nan=True)
     assert 0 < int(expected.isnan().sum()) < 200
-    assert not found.low.isnan()
+    few = Bootstrap.of(found.score, torch.cat([found.samples] + 9 * [torch.ones(1, 200)], dim=1), 0.95)
+    assert few.low.tolist() == [1.0]  # of the rest, where those are a tenth or fewer
 
 
 # Williams' test

@@ -10,6 +10,7 @@ from whitelab.encoding.embeddings import Origin
 from whitelab.scoring.paired import VERDICTS, Standing
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Protocol, Setting
+from whitelab.statistics import significance
 from whitelab.statistics.significance import Difference, WilliamsTest
 from whitelab.ui.sections import probing
 from whitelab.ui.widgets import verdict
@@ -25,6 +26,13 @@ def standing(kind="gain", estimate=2.0, low=1.0, high=3.0, p=0.01, williams=0.02
 
 def said(one, label="PCA whitening", baseline="raw"):
     return verdict.sentence(one, label, baseline, "1 379", 1000)
+
+
+def test_a_difference_without_an_interval_says_why_there_is_none():
+    words = said(standing("chance", low=math.nan, high=math.nan, p=math.nan, williams=None))
+    assert "scores 2.00 points above raw" in words
+    assert significance.NO_INTERVAL in words
+    assert "undefined" not in words
 
 
 @pytest.mark.parametrize(

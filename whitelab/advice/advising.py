@@ -12,7 +12,7 @@ from torch import Tensor
 
 from whitelab.advice.answer import Advice, answer, named
 from whitelab.advice.candidates import candidates, to_store
-from whitelab.advice.evidence import Evidence, Tried, enough, weigh
+from whitelab.advice.evidence import Evidence, NoInterval, Tried, enough, weigh
 from whitelab.base.checks import check_choice
 from whitelab.base.installation import MissingLibraryError, need
 from whitelab.base.progress import Progress, part_of, silent
@@ -77,8 +77,7 @@ def advise_pairs(
     other_text = chosen.fit not in OWN_SENTENCES and chosen.fits
     fit = chosen.fit if other_text else "cross"
     if why := _undecidable(space, raw.with_(aggregate="all") if purpose == "threshold" else raw, fit):
-        said = "These pairs cannot decide.", f"{why}.", "Bring more pairs, or others."
-        return Advice(purpose, None, said, None, None)
+        return _undecided(purpose, why)
     how, rank, against = chosen.aggregate, min(fold.rows.span for fold in folds(space, fit)), space.judged.cpu()
     if purpose == "store":
         coded = _coded(space, _fittable(space, to_store(chosen, space.n_layers, space.dim, fit, rank)), measuring)
@@ -101,7 +100,19 @@ def advise_pairs(
         return 100 * torch.stack([correlation.aggregate(*part, space.n_subsets, how) for part in parts], dim=1)
 
     measured = "Spearman x 100", "pairs", space.n_pairs
-    return answer(weigh(tried, drawn, spearman, measured, _protocol(found)), purpose)
+    return _answer(purpose, tried, drawn, spearman, measured, _protocol(found))
+
+
+def _answer(purpose: str, *weighed) -> Advice:
+    """What the evidence says, which `weigh` makes."""
+    try:
+        return answer(weigh(*weighed), purpose)
+    except NoInterval as error:
+        return _undecided(purpose, capitalised(str(error)))
+
+
+def _undecided(purpose: str, why: str) -> Advice:
+    return Advice(purpose, None, ("These pairs cannot decide.", f"{why}.", "Bring more pairs, or others."), None, None)
 
 
 def _undecidable(space: LayerEmbeddings, raw: Setting, fit: str) -> str:
@@ -170,7 +181,9 @@ def _matching(
     measured = "Average precision x 100", "pairs", space.n_pairs
     drawn = bootstrap_counts(space.n_pairs, precision, enough(len(tried)), progress=progress)
     named = record | {"gold_from": cut}, f"{line} · the same from a gold score of {cut:g} on"
-    advice = answer(weigh(tried, drawn, precision, measured, named), "threshold")
+    advice = _answer("threshold", tried, drawn, precision, measured, named)
+    if advice.evidence is None:
+        return advice
     advised = advice.setting or advice.evidence.baseline.setting
     cosines = next(one.cosines for each, one in _both([one.setting for one in tried], scores) if each == advised)
     return replace(advice, threshold=threshold(cosines, gold, cut))

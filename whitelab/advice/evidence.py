@@ -12,10 +12,14 @@ from whitelab.base.records import without_nan
 from whitelab.retrieval.compression import Code
 from whitelab.scoring.paired import LEVEL, verdict_of
 from whitelab.scoring.setting import Setting
-from whitelab.statistics.significance import Bootstrap, Difference, holm
+from whitelab.statistics.significance import NO_INTERVAL, Bootstrap, Difference, holm
 
 SPLITS = 50  # random halves that say what choosing the best of several adds to its score
 FEWEST = 2000  # resamples
+
+
+class NoInterval(ValueError):
+    """The first of several options has a score and no interval, so that nothing can be told from it."""
 
 
 @dataclass(frozen=True)
@@ -116,14 +120,17 @@ def weigh(
     protocol: tuple[dict, str],
     runs: int = 0,
 ) -> Evidence:
-    """Put the scores of what was `tried` beside each other; those that have none are left out.
+    """Put the scores of what was `tried` beside each other; those that have none, or no interval, are left out.
 
     `drawn` holds their resamples, row by row, and `scores` gives each row's score where item i of q is there
     `counts[i]` times, and run r of `runs`, if it is a mean over them, `counts[q + r]` times. `measured` is metric, unit
-    and count, `protocol` a record and a line. Raises ValueError where the first has no score.
+    and count, `protocol` a record and a line. Raises ValueError where the first has no score, NoInterval where it has
+    no interval.
     """
-    known = [i for i, value in enumerate(drawn.score.tolist()) if not math.isnan(value)]
+    known = [i for i, value in enumerate(drawn.low.tolist()) if not math.isnan(value)]
     if 0 not in known:
+        if not math.isnan(drawn.score[0]):
+            raise NoInterval(NO_INTERVAL)
         raise ValueError(f"the {measured[0]} of {tried[0].setting} is not defined on these {measured[1]}")
     best = max(known, key=lambda i: float(drawn.score[i]))
     from_raw = [drawn.difference(i, 0) for i in known]

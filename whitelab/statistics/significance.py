@@ -24,6 +24,11 @@ from whitelab.statistics.linalg import exact
 _CELLS_PER_CHUNK = 2**18
 FEW = 20  # items below which drawing them again says too little of others
 _FEW_OF_MEANS = 50  # below it intervals of a difference of means are too short: `bootstrap_means`
+_UNSCORED = 0.1  # share of resamples without a score above which those that have one are another kind of sample
+NO_INTERVAL = (
+    "more than a tenth of the resamples have no score, as the pairs, or those of one subset whose score is averaged, "
+    "are too few or too alike"
+)
 
 
 def few_note(count: int, items: str, means: bool = False) -> str:
@@ -57,7 +62,8 @@ class Bootstrap:
     """Score of every row, its percentile interval, and its score in every resample (`samples`).
 
     Scores are Spearman x 100, or of `bootstrap_means` what the values are. Column b of `samples` is one and the same
-    resample for every row. NaN where a score is not defined.
+    resample for every row. NaN where a score is not defined; so is an interval where that holds for more than a tenth
+    of the resamples.
     """
 
     score: Float[Tensor, "v"]
@@ -68,10 +74,10 @@ class Bootstrap:
 
     @classmethod
     def of(cls, score: Float[Tensor, "v"], samples: Float[Tensor, "v b"], level: float) -> "Bootstrap":
-        """With the middle `level` of every row's samples as its interval."""
-        intervals = [interval(row, level) for row in samples]
-        low, high = torch.tensor(intervals, dtype=torch.float64).reshape(-1, 2).T
-        return cls(score, low, high, samples, level)
+        """With the middle `level` of every row's samples as its interval, those left out that are not defined."""
+        intervals = torch.tensor([interval(row, level) for row in samples], dtype=torch.float64).reshape(-1, 2)
+        intervals[samples.isnan().double().mean(-1) > _UNSCORED] = math.nan
+        return cls(score, *intervals.T, samples, level)
 
     @property
     def resamples(self) -> int:
@@ -88,16 +94,18 @@ class Bootstrap:
         """Row i against row j, from their differences d within the resamples.
 
         p = 2 min(1 + #{d <= 0}, 1 + #{d >= 0}) / (b + 1), at most 1 and never 0: b resamples cannot show
-        less than 2 / (b + 1). All NaN where either score is not defined.
+        less than 2 / (b + 1). All NaN where either score is not defined, all but the estimate where either has no
+        interval.
         """
         for name, row in (("i", i), ("j", j)):
             check_int(row, name, 0, len(self.score) - 1)
+        estimate = float(self.score[i] - self.score[j])
+        if self.low[[i, j]].isnan().any():
+            return Difference(estimate, math.nan, math.nan, math.nan)
         d = self.samples[i] - self.samples[j]
         d = d[~d.isnan()]
-        low, high = interval(d, self.level)
         tail = 1 + min(int((d <= 0).sum()), int((d >= 0).sum()))
-        p_value = min(1.0, 2 * tail / (len(d) + 1)) if len(d) else math.nan
-        return Difference(float(self.score[i] - self.score[j]), low, high, p_value)
+        return Difference(estimate, *interval(d, self.level), min(1.0, 2 * tail / (len(d) + 1)))
 
 
 def average_bootstrap(parts: Sequence[Bootstrap]) -> Bootstrap:
@@ -130,9 +138,10 @@ def bootstrap(
 
     Efron and Tibshirani 1993, section 13.3. Pairs are drawn within their own subset for `mean` and `wmean`
     and from all of them for `all`. Equal to `correlation.aggregate` on the pairs drawn; resamples in which a row has no
-    score, such as one of cosines that span less than 1e-9, are left out of its interval. The same `seed` gives the same
-    resamples; None is one that the gold scores decide, so that a score has one interval wherever it is asked for, and
-    other pairs other resamples.
+    score, such as one of cosines that span less than 1e-9, are left out of its interval, which is none where they are
+    more than a tenth: of a subset of two pairs half the resamples hold one of them twice, and all others score 1 or -1.
+    The same `seed` gives the same resamples; None is one that the gold scores decide, so that a score has one interval
+    wherever it is asked for, and other pairs other resamples.
     Raises ValueError for lengths that differ, an unknown `how` and resamples, seed or level out of range, TypeError for
     subsets that are no integers.
     """

@@ -2,6 +2,7 @@
 
 from whitelab.base.wording import capitalised, in_percent
 from whitelab.scoring.paired import VERDICTS, Standing
+from whitelab.statistics.significance import NO_INTERVAL
 from whitelab.whitening import starved_remedy
 
 ICONS = {
@@ -72,6 +73,8 @@ def sentence(standing: Standing, label: str, baseline: str, pairs: str, resample
             f"{lead} {numbers}. But a map that keeps as many directions as there are sentences sets all of them "
             "equally far apart, so the score says nothing about meaning, whichever way it went."
         )
+    if found.low != found.low:
+        return f"{lead} {numbers}. There is no interval: {NO_INTERVAL}."
     numbers += f", 95 % interval {interval(found.low, found.high, '+')}"
     if held_out:  # its tests are left to the headline: with both, no room on a phone would hold it
         return f"{lead} {numbers}. {held_out}"
