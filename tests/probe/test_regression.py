@@ -51,6 +51,20 @@ def test_rows_of_any_size_and_of_fewer_directions_than_columns_find_their_minimu
         margins(x * np.nan, y, seen, (1.0,))
 
 
+@pytest.mark.parametrize("apart", [0.35, 3.0], ids=["in noise", "with room"])
+def test_of_long_rows_that_can_be_told_apart_the_answers_are_scikit_learns(apart):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(0, 6, 500)
+        x = 300 * (rng.standard_normal((500, 48)) + apart * rng.standard_normal((6, 48))[y])
+        learnt = np.arange(500) < 250
+        found, _ = margins(x, y, learnt[None], (32.0,))
+        centred = x - x[learnt].mean(axis=0)
+        alone = LogisticRegression(C=32, solver="newton-cholesky", tol=1e-9, max_iter=500)
+        wanted = alone.fit(centred[learnt], y[learnt]).predict(centred)
+        assert np.mean(found[0, :, :, 0].argmax(dim=1).numpy() == wanted) >= 0.98
+
+
 @pytest.mark.parametrize("classes", [2, 4])
 def test_a_regression_hangs_on_no_row_that_is_not_seen(classes):
     x, y, seen = rows(classes)

@@ -48,7 +48,7 @@ def margins(
     own = y[:, None] == (classes[1:] if len(classes) == 2 else classes)
     folds = _Folds(
         rows=torch.cat([x, torch.ones_like(x[:, :1])], dim=1),
-        target=torch.as_tensor(own, dtype=torch.float32, device=device),
+        target=torch.as_tensor(own, device=device),
         seen=torch.as_tensor(seen.T, dtype=torch.float32, device=device),
     )
     w, found = x.new_zeros(x.shape[1] + 1, own.shape[1], len(seen)), []
@@ -63,34 +63,43 @@ class _Folds:
     """Weights w are [d + 1, c, f], the last row being intercepts; scores z = rows w are [n, c, f]."""
 
     rows: Float[Tensor, "n width"]  # one wider than the vectors
-    target: Float[Tensor, "n c"]  # c = 1 for two classes
+    target: Bool[Tensor, "n c"]  # c = 1 for two classes
     seen: Float[Tensor, "n f"]
 
     def scores(self, w: Tensor) -> Tensor:
         return torch.einsum("nd,dcf->ncf", self.rows, w)
 
+    def doubt(self, z: Tensor) -> Float[Tensor, "n f"]:
+        """Log odds that a row is not of its class: of one that is hardly in doubt they keep the digits that the
+        difference of two large numbers, or of 1 and a probability, would lose."""
+        own = self.target[..., None]
+        if z.shape[1] == 1:
+            return torch.where(own, -z, z)[:, 0]
+        return z.masked_fill(own, -torch.inf).logsumexp(dim=1) - z.masked_fill(~own, 0).sum(dim=1)
+
     def log_loss(self, z: Tensor) -> Float[Tensor, "f"]:
-        normaliser = softplus(z[:, 0]) if z.shape[1] == 1 else z.logsumexp(dim=1)
-        return (self.seen * (normaliser - torch.einsum("nc,ncf->nf", self.target, z))).sum(dim=0)
+        return (self.seen * softplus(self.doubt(z))).sum(dim=0)
 
     def gradient(self, c: float, w: Tensor, z: Tensor) -> Tensor:
-        error = (_likely(z) - self.target[..., None]) * self.seen[:, None]
+        error = torch.where(self.target[..., None], -self.doubt(z).sigmoid()[:, None], _likely(z)) * self.seen[:, None]
         found = c * torch.einsum("nd,ncf->dcf", self.rows, error)
         found[:-1] += w[:-1]
         return found
 
     def hessian(self, c: float, z: Tensor) -> list[Tensor]:
         """Cholesky factors of the folds' mean Hessian, of as many classes at once as its size allows."""
-        likely, factors = _likely(z), []
+        likely, unlikely, factors = _likely(z), _unlikely(z), []
         width = self.rows.shape[1]
         ridge = torch.ones(width, device=z.device)
         ridge[-1] = 1e-5 * c * len(z)  # where no row is in doubt, and as all intercepts may rise together
-        for group in likely.split(max(1, _WIDEST // width), dim=1):
+        at_once = max(1, _WIDEST // width)
+        for group, rest in zip(likely.split(at_once, dim=1), unlikely.split(at_once, dim=1), strict=True):
             size = group.shape[1]
             found = torch.empty(size, width, size, width, device=z.device)
             for i in range(size):
                 for j in range(i + 1):
-                    weight = (group[:, i] * (float(i == j) - group[:, j]) * self.seen).mean(dim=1, keepdim=True)
+                    beside = rest[:, i] if i == j else -group[:, j]
+                    weight = (group[:, i] * beside * self.seen).mean(dim=1, keepdim=True)
                     found[i, :, j] = found[j, :, i] = c * (self.rows * weight).T @ self.rows
             factors.append(_factor(found.flatten(0, 1).flatten(1) + torch.diag(ridge.repeat(size))))
         return factors
@@ -108,6 +117,17 @@ def _factor(matrix: Float[Tensor, "d d"]) -> Float[Tensor, "d d"]:
 
 def _likely(z: Tensor) -> Tensor:
     return z.sigmoid() if z.shape[1] == 1 else z.softmax(dim=1)
+
+
+def _unlikely(z: Tensor) -> Tensor:
+    """1 less `_likely`, a sum of the others, as 1 - p is 0 where p rounds to 1 and a Hessian of such is indefinite."""
+    if z.shape[1] == 1:
+        return (-z).sigmoid()
+    likely = _likely(z)
+    before, after = (torch.zeros_like(likely) for _ in range(2))
+    before[:, 1:] = likely.cumsum(dim=1)[:, :-1]
+    after[:, :-1] = likely.flip(1).cumsum(dim=1).flip(1)[:, 1:]
+    return before + after
 
 
 def _dot(a: Tensor, b: Tensor) -> Float[Tensor, "f"]:
