@@ -206,6 +206,11 @@ def test_going_back_from_a_link_spelled_by_hand_goes_to_where_one_came_from(app,
     slow.send("Emulation.setCPUThrottlingRate", {"rate": 1})
     page.go_back()
     page.wait_for_url(before)
+    slow.send("Emulation.setCPUThrottlingRate", {"rate": 6})
+    page.goto(f"{app}/uniformity?layers=-1,2&whitening=soft")
+    page.wait_for_function("() => navigation.currentEntry.index > navigation.activation.entry.index")
+    page.go_back()  # so early that the page itself knows of no step yet
+    page.wait_for_url(before)
 
 
 def test_going_back_with_a_k_of_ones_own_goes_to_the_page_before(app, visit):

@@ -15,10 +15,14 @@ if (!window.whitelabSteps) {
   // Streamlit may take its first steps before this runs, where it finds a link in other words than its own: who goes
   // back goes over them too.
   const opened = window.navigation?.activation?.entry.index ?? -1
-  const begun = opened < 0 ? opened : navigation.currentEntry.index
+  const now = opened < 0 ? opened : navigation.currentEntry.index
+  const begun = opened >= 0 && navigation.entries()[now + 1]?.sameDocument ? now + 1 : now  // someone went back already
   const over = () => {
     const here = navigation.currentEntry.index
     if (opened <= here && here < begun) history.go(opened - 1 - here)
   }
-  if (opened < begun) addEventListener("popstate", over)
+  if (opened < begun) {
+    addEventListener("popstate", over)
+    over()
+  }
 }
