@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +36,7 @@ from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import load_encoder
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting, parse_settings
+from whitelab.statistics import significance
 from whitelab.store.embedding_store import Store
 
 
@@ -346,6 +348,17 @@ def test_intervals_stand_beside_their_scores_in_every_form(place, tasks):
     assert r"\usepackage{booktabs}" in written(found, "latex", "mteb")
     assert found[0].as_dict((low, high))["low"] == low
     assert "low" not in found[0].as_dict()
+
+
+def test_a_table_says_why_a_score_has_no_interval(place, tasks):
+    found = cells(place, tasks, "L1;L2")
+    drawn = resample(found, 30)
+    assert significance.NO_INTERVAL not in written(found, "markdown", drawn=drawn)
+    for paired, _ in drawn.tasks.values():
+        paired.drawn.low[:1] = math.nan
+    said = written(found, "markdown", drawn=drawn)
+    assert significance.NO_INTERVAL in said
+    assert "nan" not in said
 
 
 def test_a_starved_score_takes_its_warning_along_in_every_form(place, tasks):

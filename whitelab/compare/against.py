@@ -49,6 +49,12 @@ class Resampled:
         """How many samples the intervals come from."""
         return next((found.drawn.resamples for found, _ in self.tasks.values()), 0)
 
+    @property
+    def bare(self) -> bool:
+        """Whether a score has no interval (`significance.NO_INTERVAL`)."""
+        drawn = [found.drawn for found, _ in self.tasks.values()]
+        return any((one.low.isnan() & ~one.score.isnan()).any() for one in drawn)
+
     def interval(self, row: Row, task: str) -> tuple[float, float] | None:
         """The 95 % interval of a cell; None where it has none. `avg` stands for the mean over all tasks."""
         if task == AVERAGE:

@@ -15,6 +15,7 @@ from whitelab.compare.preset_walk import Walk
 from whitelab.compare.presets import PRESETS, preset_line
 from whitelab.datasets import BUNDLED_SETS, data_name
 from whitelab.scoring.setting import Setting
+from whitelab.statistics.significance import NO_INTERVAL
 from whitelab.whitening import starved_remedy
 
 FORMATS = ("csv", "markdown", "latex")
@@ -251,7 +252,7 @@ def _columns(cells: Sequence[Cell], preset: str, data: str) -> dict[Row, dict]:
 def _brackets(drawn: Resampled) -> str:
     return (
         f" In brackets: the 95 % interval, from {spaced(drawn.resamples)} resamples of each task's pairs (bootstrap); "
-        "maps are not fitted anew."
+        f"maps are not fitted anew.{f' Where there is none, {NO_INTERVAL}.' * drawn.bare}"
     )
 
 
