@@ -71,9 +71,9 @@ def linear(
 ) -> Int[np.ndarray, "m"]:
     """Predictions of a multinomial logistic regression, L2 penalty 1 / (2 c), solved in float32 to its minimum.
 
-    Within 2e-6 of the loss, measured on 300 and 1,500 rows of 2 and 6 classes with features of up to some thousands;
-    within 1e-4 of what is left of it, and 2 % where features are that large, of more than two classes that can be told
-    apart without an error.
+    Within 2e-6 of the loss, measured on 300 and 1,500 rows of 2 and 6 classes with features of up to some thousands.
+    Of more than two classes that can be told apart without an error, within 1e-4 of what is left of it for features of
+    up to some hundreds, and within 2 % for some thousands.
 
     W-MSE's lbfgs form (protocols D7; its other form trains the same model for 500 epochs of Adam). Raises
     ValueError for fewer than two classes and for a `c` that is not above 0.
