@@ -85,11 +85,13 @@ def behind(held, monkeypatch):
     """Jobs by these names behind one that is held, and a function that lets it go and says how the others then ran."""
     monkeypatch.setattr(worker, "LONG_SECONDS", 3600.0)
 
-    def queued(queue, *names):
+    def queued(queue, *names, wait=lambda: None):
         queue.submit("held", "Held", held)
         assert held.started.wait(PATIENCE)
-        order = []
-        jobs = [queue.submit(name, name, lambda progress, name=name: order.append(name)) for name in names]
+        order, jobs = [], []
+        for name in names:
+            jobs.append(queue.submit(name, name, lambda progress, name=name: order.append(name)))
+            wait()
 
         def ran():
             shown = [job.key for job in queue.active()][1:]
@@ -146,7 +148,7 @@ def test_what_nobody_waits_for_does_not_pile_up(behind):
     assert queue.submit(names[0], "Anew", lambda progress: 1) is not left[0]
 
 
-def test_a_long_job_does_not_hold_up_the_next_and_at_most_three_are_under_way(monkeypatch):
+def test_a_long_job_does_not_hold_up_the_next_and_the_last_worker_takes_none_that_is_known_to_be_long(monkeypatch):
     monkeypatch.setattr(worker, "LONG_SECONDS", 0.05)
     queue, release, started = Jobs(), threading.Event(), threading.Semaphore(0)
 
@@ -154,13 +156,38 @@ def test_a_long_job_does_not_hold_up_the_next_and_at_most_three_are_under_way(mo
         started.release()
         return release.wait(PATIENCE)
 
+    assert queue.submit("first", "Long", lambda progress: time.sleep(0.1)).join(PATIENCE)
     jobs = [queue.submit(str(number), "Long", work) for number in range(4)]
-    for _ in range(worker.WORKERS):
+    for _ in range(worker.WORKERS - 1):
         assert started.acquire(timeout=PATIENCE)
     assert not started.acquire(timeout=0.2)
-    assert [job.state for job in jobs] == ["running"] * 3 + ["queued"]
+    assert [job.state for job in jobs] == ["running"] * 2 + ["queued"] * 2
+    assert queue.submit("second", "New", lambda progress: 2).join(PATIENCE)
+    late = queue.submit("third", "New", work)  # long, as it turns out
+    assert started.acquire(timeout=PATIENCE)
+    after = queue.submit("fourth", "New", lambda progress: 4)
+    assert not after.join(0.2)
     release.set()
-    assert all(job.join(PATIENCE) for job in jobs)
+    assert all(job.join(PATIENCE) for job in (*jobs, late, after))
+
+
+@pytest.mark.parametrize(("seconds", "order"), [(1.0, ["short", "long"]), (250.0, ["long", "short"])])
+def test_a_short_job_goes_first_until_a_long_one_has_waited_longer_for_its_length(behind, seconds, order):
+    clock = Clock()
+    queue = Jobs(clock=clock)
+
+    def pass_by(seconds):
+        clock.now += seconds
+        return seconds
+
+    for title, length in {"long": 200.0, "short": 0.5}.items():
+        assert queue.submit("before", title, lambda progress, length=length: pass_by(length)).join(PATIENCE)
+        queue.forget("before")
+    waits = iter((seconds, 0.5))
+    *jobs, ran = behind(queue, "long", "short", wait=lambda: pass_by(next(waits)))
+    for job in jobs:
+        job.watch("anna")
+    assert ran() == order
 
 
 def test_a_running_job_stops_at_its_next_report_once_cancelled(held):

@@ -31,8 +31,10 @@ KIND = "job"
 REFUSED = (DataError, ModelError)  # what a visitor asked for cannot be had: said on the page, no fault to look for
 LONG_SECONDS = 1.0  # a job that has run for so long no longer holds up the next
 IDLE_SECONDS = 5.0  # after which a worker gives back what its jobs have freed
-WORKERS = 3  # jobs under way at once, all but the last of them long ones
+WORKERS = 3  # jobs under way at once, all but the last of them long ones; the last is none known to be long
 LEFT_KEPT = 50  # jobs in the queue for which nobody waits; they hold what they were asked of, the oldest go first
+TITLES_KEPT = 200  # how long jobs of a title take; titles may name data, so there is no end of them
+RECENT = 0.3  # share of the last job in how long those of its title take
 SLOTS_KEPT = 1000  # visitors leave without a word; the slots claimed longest ago go first
 
 _log = logging.getLogger(__name__)
@@ -65,8 +67,9 @@ class Job:
         self.result: Any = None
         self.error: BaseException | None = None
         self.shown = False  # whether any visitor was shown how it failed or was cancelled
-        self._submitted = clock()
+        self.submitted = clock()
         self.started: float | None = None
+        self.ended: float | None = None
         self._work: Work | None = work
         self._clock = clock
         self._lock = threading.Lock()
@@ -87,7 +90,7 @@ class Job:
     @property
     def age(self) -> float:
         """Seconds since it was submitted."""
-        return self._clock() - self._submitted
+        return self._clock() - self.submitted
 
     @property
     def message(self) -> str:
@@ -192,14 +195,18 @@ class Job:
     def _end(self, state: str) -> None:
         self._work = None  # its closure may hold large arrays
         self.seconds_left = None
-        self.state = state
+        self.state, self.ended = state, self._clock()
         self._finished.set()
 
 
 class Jobs:
     """A queue whose jobs run one after another, but for long ones, beside which the next begins.
 
-    A job that nobody waits for any more lets those go first that somebody waits for, see `turn`.
+    Next is the job that has waited longest for its length, by what jobs of its title take (highest response ratio):
+    what is there in a moment does not wait for a sweep, and a sweep does not wait for ever. The last worker takes none
+    that is known to be long; an only one keeps the order of submission. A job that nobody waits for any more lets those
+    go first that somebody waits for, see `turn`.
+
     At most `workers` are under way at once and `kept` finished ones stay; the least recently used go first. Their
     results take part of a `memory`, where there is one, and those it has no room for go earlier.
     """
@@ -219,6 +226,7 @@ class Jobs:
         self._queue: deque[Job] = deque()
         self._running: list[Job] = []
         self._workers = 0
+        self._seconds: dict[str, float] = {}  # that jobs of a title take, smoothed, in order of use
         self._turn = threading.Condition(self._lock)
 
     def submit(self, key: str, title: str, work: Work, unit: str = "") -> Job:
@@ -283,7 +291,7 @@ class Jobs:
         """Queued and running jobs, in the order in which they run."""
         with self._lock:
             open_jobs = sorted((job for job in self._jobs.values() if not job.finished), key=lambda job: job.number)
-            return sorted(open_jobs, key=self._behind)
+            return sorted(open_jobs, key=self._turns())
 
     def before(self, job: Job) -> str:
         """The titles of the jobs that run before this one; empty where it is the next."""
@@ -296,6 +304,28 @@ class Jobs:
     def _behind(self, job: Job) -> bool:
         """Whether a job lets others go first: nobody waits for it any more."""
         return job.state == "queued" and not job.awaited(self._turned)
+
+    def _turns(self) -> Callable[[Job], tuple[bool, float]]:
+        """What the order of jobs goes by now: those under way, those waited for by response ratio, the others."""
+        now = self._clock()
+
+        def turn(job: Job) -> tuple[bool, float]:
+            waited = math.inf if job.state == "running" else now - job.submitted
+            return self._behind(job), -waited / self._usual(job)
+
+        return turn
+
+    def _usual(self, job: Job) -> float:
+        """Seconds that a job of this title takes; where none has ended yet, the fewest of a long one."""
+        return self._seconds.get(job.title, LONG_SECONDS)
+
+    def _learn(self, job: Job) -> None:
+        """Note how long a job took that was done."""
+        took = max(job.ended - job.started, 1e-3)
+        before = self._seconds.pop(job.title, took)
+        self._seconds[job.title] = before + RECENT * (took - before)
+        if len(self._seconds) > TITLES_KEPT:
+            del self._seconds[next(iter(self._seconds))]
 
     def forget(self, key: str) -> None:
         """Drop the job of this key, cancelling it if it is open, so that the key can be submitted anew."""
@@ -357,19 +387,29 @@ class Jobs:
     def _serve_one(self, patience: float | None) -> bool:
         """Do the next job; False where none has come within `patience` seconds."""
         with self._turn:
-            while not self._queue or (pause := self._until_all_are_long()) > 0:
-                if not self._turn.wait(pause if self._queue else patience) and not self._queue:
+            while (job := self._next()) is None:
+                pause = self._until_all_are_long() if self._queue else 0.0
+                if not self._turn.wait(pause or (None if self._queue else patience)) and not self._queue:
                     return False
-            job = min(self._queue, key=self._behind)
             self._queue.remove(job)
             self._running.append(job)
         job.run()
         self._keep(job)
         with self._turn:
             self._running.remove(job)
+            if job.state == "done" and self._most > 1:
+                self._learn(job)
             self._prune()
             self._turn.notify_all()
         return True
+
+    def _next(self) -> Job | None:
+        """The queued job whose turn it is; None where there is none, or none that may begin beside those under way."""
+        if self._until_all_are_long() > 0:
+            return None
+        last = 1 < self._most == len(self._running) + 1
+        able = [job for job in self._queue if not last or self._usual(job) <= LONG_SECONDS]
+        return min(able, key=self._turns(), default=None)
 
     def _until_all_are_long(self) -> float:
         """Seconds until every job under way has run long enough for another to begin beside it."""
