@@ -80,11 +80,12 @@ with st.expander("What am I looking at?", icon=":material/help:"):
     )
     st.caption("WhitenedCSE Eq. 9 and 10, Figure 3; effective rank: Roy and Vetterli 2007")
 here = workspace.current()
-if plan is not None:
+body = "\n".join(filter(None, (plan.code if plan else "", board.code(known))))
+if body:
     with st.expander("Show the code", icon=":material/code:"):
-        st.code(recipe(here, plan.code) if here else f"import whitelab\n\n{plan.code}", language="python")
+        st.code(recipe(here, body) if here else f"import whitelab\n\n{body}", language="python")
 if here and (opened := st.session_state[workspace.OPENED]):
-    hand_out(scored(opened.space, here.setting), opened.space, recipe(here, plan.code if plan else ""))
+    hand_out(scored(opened.space, here.setting), opened.space, recipe(here, body))
 if plan is not None:
     st.caption(plain(request.protocol_line(plan)))
     if plan.scored.demo:

@@ -205,7 +205,10 @@ def test_a_run_is_drawn_with_its_own_numbers_made_again_by_its_code_and_its_mode
     assert {(row["run"], row["task"]) for row in kept} == {("simcse-1", "pairs")}
     assert "This page's results (.zip)" in downloads(at)
     exec(compile(code(at), "training", "exec"), {})
-    capsys.readouterr()
+    printed = capsys.readouterr().out.splitlines()
+    assert [f"simcse-1 {one.step} {one.loss} {one.spearman}" for one in run.records()] + [f"{found.best}"] == [
+        line for line in printed if line.startswith(("simcse-1", "StepRecord"))
+    ]
     assert untimed(run.records()) == untimed(find_run("simcse-2").records())
 
     def wanted():

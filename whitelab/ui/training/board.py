@@ -514,6 +514,26 @@ def spectrum_rows(chosen: Sequence[Entry]) -> list[dict]:
     ]
 
 
+def code(known: Sequence[Entry]) -> str:
+    """The lines of Python that print the steps of the runs that are drawn, and the kept one's numbers; empty without.
+
+    They read what the app keeps, so they are for who may begin runs: elsewhere runs lie on the operator's machine.
+    """
+    there = {one.name for one in known}
+    drawn = tuple(name for name in st.session_state.get(SHOWN, ()) if name in there)[:OVERLAID]
+    if not drawn or not long_runs.allowed():
+        return ""
+    return (
+        "# the runs that are drawn, as the app keeps them\n"
+        "from whitelab.training.runs import find_run\n\n"
+        f"for name in {drawn!r}:\n"
+        "    run = find_run(name)\n"
+        "    for record in run.records():\n"
+        "        print(name, record.step, record.loss, record.spearman)\n"
+        "    print(run.summary().best)  # the step that is kept\n"
+    )
+
+
 def trained_of(one: Entry) -> dict:
     """What was trained on what, how, and scored on which pairs, of which step the model is; no path of this machine."""
     config, best = one.summary.config.without_paths(), one.summary.best
