@@ -31,10 +31,10 @@ KIND = "job"
 REFUSED = (DataError, ModelError)  # what a visitor asked for cannot be had: said on the page, no fault to look for
 LONG_SECONDS = 1.0  # a job that has run for so long no longer holds up the next
 IDLE_SECONDS = 5.0  # after which a worker gives back what its jobs have freed
-WORKERS = 3  # jobs under way at once, all but the last of them long ones; the last is none known to be long
+WORKERS = 3  # jobs under way at once; the last worker takes none that is known to be long
 LEFT_KEPT = 50  # jobs in the queue for which nobody waits; they hold what they were asked of, the oldest go first
 TITLES_KEPT = 200  # how long jobs of a title take; titles may name data, so there is no end of them
-RECENT = 0.3  # share of the last job in how long those of its title take
+RECENT = 0.3  # weight of the last job in how long those of its title take
 SLOTS_KEPT = 1000  # visitors leave without a word; the slots claimed longest ago go first
 
 _log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class Job:
         self.result: Any = None
         self.error: BaseException | None = None
         self.shown = False  # whether any visitor was shown how it failed or was cancelled
-        self.submitted = clock()
+        self._submitted = clock()
         self.started: float | None = None
         self.ended: float | None = None
         self._work: Work | None = work
@@ -90,7 +90,7 @@ class Job:
     @property
     def age(self) -> float:
         """Seconds since it was submitted."""
-        return self._clock() - self.submitted
+        return self._clock() - self._submitted
 
     @property
     def message(self) -> str:
@@ -200,12 +200,11 @@ class Job:
 
 
 class Jobs:
-    """A queue whose jobs run one after another, but for long ones, beside which the next begins.
+    """A queue in two lanes, so that what is there in a moment does not wait for a sweep, nor a sweep for all of those.
 
-    Next is the job that has waited longest for its length, by what jobs of its title take (highest response ratio):
-    what is there in a moment does not wait for a sweep, and a sweep does not wait for ever. The last worker takes none
-    that is known to be long; an only one keeps the order of submission. A job that nobody waits for any more lets those
-    go first that somebody waits for, see `turn`.
+    A job is long once it runs for `LONG_SECONDS`, or where those of its title usually do. In a lane jobs run one after
+    another, but for long ones, beside which the next begins. A job that nobody waits for any more lets those go first
+    that somebody waits for, see `turn`.
 
     At most `workers` are under way at once and `kept` finished ones stay; the least recently used go first. Their
     results take part of a `memory`, where there is one, and those it has no room for go earlier.
@@ -291,11 +290,12 @@ class Jobs:
         """Queued and running jobs, in the order in which they run."""
         with self._lock:
             open_jobs = sorted((job for job in self._jobs.values() if not job.finished), key=lambda job: job.number)
-            return sorted(open_jobs, key=self._turns())
+            return sorted(open_jobs, key=self._behind)
 
     def before(self, job: Job) -> str:
-        """The titles of the jobs that run before this one; empty where it is the next."""
-        return ", ".join(other.title for other in itertools.takewhile(lambda other: other is not job, self.active()))
+        """The titles of the jobs that run before this one in its lane; empty where it is the next."""
+        before = itertools.takewhile(lambda other: other is not job, self.active())
+        return ", ".join(other.title for other in before if self._is_long(other) == self._is_long(job))
 
     def is_open(self, key: str) -> bool:
         """Whether there is a job of this key and it waits or runs."""
@@ -305,23 +305,16 @@ class Jobs:
         """Whether a job lets others go first: nobody waits for it any more."""
         return job.state == "queued" and not job.awaited(self._turned)
 
-    def _turns(self) -> Callable[[Job], tuple[bool, float]]:
-        """What the order of jobs goes by now: those under way, those waited for by response ratio, the others."""
-        now = self._clock()
+    def _is_long(self, job: Job) -> bool:
+        return self._seconds.get(job.title, 0.0) >= LONG_SECONDS or self._ran(job) >= LONG_SECONDS
 
-        def turn(job: Job) -> tuple[bool, float]:
-            waited = math.inf if job.state == "running" else now - job.submitted
-            return self._behind(job), -waited / self._usual(job)
-
-        return turn
-
-    def _usual(self, job: Job) -> float:
-        """Seconds that a job of this title takes; where none has ended yet, the fewest of a long one."""
-        return self._seconds.get(job.title, LONG_SECONDS)
+    def _ran(self, job: Job) -> float:
+        """Seconds that a job has run so far, or in all."""
+        return 0.0 if job.started is None else (self._clock() if job.ended is None else job.ended) - job.started
 
     def _learn(self, job: Job) -> None:
         """Note how long a job took that was done."""
-        took = max(job.ended - job.started, 1e-3)
+        took = self._ran(job)
         before = self._seconds.pop(job.title, took)
         self._seconds[job.title] = before + RECENT * (took - before)
         if len(self._seconds) > TITLES_KEPT:
@@ -388,8 +381,7 @@ class Jobs:
         """Do the next job; False where none has come within `patience` seconds."""
         with self._turn:
             while (job := self._next()) is None:
-                pause = self._until_all_are_long() if self._queue else 0.0
-                if not self._turn.wait(pause or (None if self._queue else patience)) and not self._queue:
+                if not self._turn.wait(self._until_one_is_long() if self._queue else patience) and not self._queue:
                     return False
             self._queue.remove(job)
             self._running.append(job)
@@ -397,7 +389,7 @@ class Jobs:
         self._keep(job)
         with self._turn:
             self._running.remove(job)
-            if job.state == "done" and self._most > 1:
+            if job.state == "done":
                 self._learn(job)
             self._prune()
             self._turn.notify_all()
@@ -405,16 +397,19 @@ class Jobs:
 
     def _next(self) -> Job | None:
         """The queued job whose turn it is; None where there is none, or none that may begin beside those under way."""
-        if self._until_all_are_long() > 0:
-            return None
-        last = 1 < self._most == len(self._running) + 1
-        able = [job for job in self._queue if not last or self._usual(job) <= LONG_SECONDS]
-        return min(able, key=self._turns(), default=None)
+        return next(filter(self._may_begin, sorted(self._queue, key=self._behind)), None)
 
-    def _until_all_are_long(self) -> float:
-        """Seconds until every job under way has run long enough for another to begin beside it."""
-        begun = [self._clock() if job.started is None else job.started for job in self._running]
-        return max((LONG_SECONDS - (self._clock() - start) for start in begun), default=0.0)
+    def _may_begin(self, job: Job) -> bool:
+        long = self._is_long(job)
+        lane = [one for one in self._running if self._is_long(one) == long]
+        places = self._most - 1 if long and self._most > 1 else self._most
+        free = len(self._running) < self._most and len(lane) < places
+        return free and all(self._ran(one) >= LONG_SECONDS for one in lane)
+
+    def _until_one_is_long(self) -> float | None:
+        """Seconds until a job under way has run long enough for another to begin beside it; None where all have."""
+        left = [LONG_SECONDS - self._ran(job) for job in self._running]
+        return min((seconds for seconds in left if seconds > 0), default=None)
 
 
 def is_open(job: Job | None) -> bool:

@@ -52,7 +52,11 @@ def draw(chosen: Workspace, folder: str) -> str:
         arguments = repr(folder) + (f", k={k}" if k else "")
         return (
             "from whitelab.corpus.manifest import status\nfrom whitelab.corpus.settling import settling\n\n"
-            f"print(status({folder!r}))\nprint(settling({arguments}).isotropy)\n"
+            f"print(status({folder!r}))\n"
+            f"found = settling({arguments})\n"
+            "for sentences, isotropy in zip(found.sentences, found.isotropy):\n"
+            "    print(sentences, isotropy)\n"
+            "print(found.spectrum)  # the variance along each direction, the largest first\n"
         )
     arguments = _begin(chosen, folder, job)
     given = "".join(f"    {name}={value!r},\n" for name, value in arguments.items())
