@@ -63,7 +63,9 @@ def test_a_folder_is_shown_as_it_is_at_the_bars_k_and_its_code_prints_the_same(s
     assert said(at, "At k = 3, a map fitted on")
     assert f"{found.isotropy[-1]:.3f} after {found.sentences[-1]} sentences" in alts(at)[0]
     exec(compile(code(at), "corpus", "exec"), {})
-    assert str(found.isotropy) in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert all(f"{pair[0]} {pair[1]}" in printed for pair in zip(found.sentences, found.isotropy, strict=True))
+    assert all(row["eigenvalue"] in printed for row in spectrum)
 
 
 def test_a_folder_that_is_none_says_so_and_texts_that_are_none(small, tmp_path):
