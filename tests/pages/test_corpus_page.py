@@ -24,7 +24,23 @@ from whitelab.encoding.sentence_modules import write_modules
 from whitelab.store.held_folder import is_held
 from whitelab.ui.sections import corpus_begin
 
-from .visiting import alts, choose, code, data, failed, keys, live, metrics, press, protocol, said, scored, start, until
+from .visiting import (
+    alts,
+    choose,
+    code,
+    data,
+    failed,
+    go_to,
+    keys,
+    live,
+    metrics,
+    press,
+    protocol,
+    said,
+    scored,
+    start,
+    until,
+)
 
 pytestmark = pytest.mark.model
 
@@ -68,6 +84,18 @@ def test_a_folder_is_shown_as_it_is_at_the_bars_k_and_its_code_prints_the_same(s
     assert all(row["eigenvalue"] in printed for row in spectrum)
 
 
+def test_a_variant_that_layers_kept_apart_do_not_give_is_fitted_on_the_task_and_the_bar_says_so(small, tmp_path):
+    embed(small_text(tmp_path / "text.txt"), tmp_path / "out", small["model"], layers=(1, 2), apart=True)
+    at = until(start("corpus", **small, layers="1", whitening="shrunk", embedded=str(tmp_path / "out")))
+    press(at, "fit-on-corpus", lambda at: failed(at, "layers kept apart, whose moments do not give"))
+    for page in ("corpus", "overview", "whitening"):
+        assert "fitted on the task's" in protocol(until(go_to(at, page)))
+    choose(at, whitening="pca")  # the page goes on to list the other among its variants
+    assert failed(at, "layers kept apart, whose moments do not give")
+    assert "sentences of corpus:" in protocol(at)
+    assert not failed(until(go_to(at, "overview")), "kept apart")
+
+
 def test_a_folder_that_is_none_says_so_and_texts_that_are_none(small, tmp_path):
     at = until(start("corpus", **small))
     assert at.button(key="begin-corpus").disabled
@@ -92,7 +120,7 @@ def test_what_texts_there_are_follows_the_disk(small, tmp_path):
     assert said(file.run(), "1 file, 1.2 kB")
 
 
-def test_what_is_begun_is_what_its_code_and_its_command_line_ask_for(small, tmp_path, monkeypatch):
+def test_what_is_begun_is_what_its_code_and_its_command_line_ask_for(small, tmp_path, monkeypatch, capsys):
     text, folder = tmp_path / "text.txt", tmp_path / "new folder"
     text.write_text("".join(f"a man number {i % 170} plays\n" for i in range(400)))
     at = until(start("corpus", **small, layers="1", texts=str(text), embedded=str(folder)))
@@ -117,11 +145,20 @@ def test_what_is_begun_is_what_its_code_and_its_command_line_ask_for(small, tmp_
     assert (made.chunks, made.texts) == (by_hand.chunks, by_hand.texts)
     press(at, "fit-on-corpus")
     assert f"fitted on the 400 sentences of corpus:{folder}" in protocol(at)
+    choose(at, whitening="zca", k=9, aggregate="mean")
+    line = next(one for one in shell(at).splitlines() if " score " in one)
+    capsys.readouterr()
+    assert main(shlex.split(line)[3:]) == 0
+    assert live(at) in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("sentences", "expected"), [(40, 64), (1400, 175), (8000, 1000), (10**6, CHUNK_TEXTS)])
-def test_a_small_corpus_is_cut_into_small_chunks(sentences, expected):
-    assert corpus_begin._chunk_texts(64 * sentences) == expected
+@pytest.mark.parametrize("each", [64, 1000])
+def test_a_small_corpus_is_cut_into_small_chunks_however_long_its_texts_are(tmp_path, sentences, expected, each):
+    (tmp_path / "text.jsonl").write_bytes((b"x" * (each - 1) + b"\n") * 80)
+    *_, found = corpus_begin._found(str(tmp_path / "text.jsonl"))
+    assert found == pytest.approx(each, rel=0.02)
+    assert corpus_begin._chunk_texts(each * sentences, each) == expected
 
 
 def test_a_corpus_of_one_chunk_says_how_it_gets_more(small, tmp_path):

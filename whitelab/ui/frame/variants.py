@@ -6,8 +6,9 @@ from contextlib import suppress
 import streamlit as st
 
 from whitelab.base.wording import capitalised, inside, plain
+from whitelab.scoring.fit_scopes import gives
 from whitelab.scoring.setting import Setting
-from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.sidebar.workspace import OPENED, Workspace
 from whitelab.ui.widgets.typed import typed_choice
 from whitelab.whitening import WHITENERS, label, parse, variant
 
@@ -81,13 +82,20 @@ def variant_picker(chosen: Workspace, key: str, default: Sequence[str], title: s
     specs = []
     for name in typed or names:
         try:
-            spec = chosen.spec_of(name) if name in WHITENERS else str(parse(name, chosen.model.dim))
-            parse(spec, chosen.model.dim)
-            specs.append(spec)
+            specs.append(_spec(chosen, name))
         except ValueError as error:
             st.error(plain(str(error)))
     specs = list(dict.fromkeys(specs)) or [chosen.spec_of(name) for name in names]
     return [under(chosen, spec) for spec in specs]
+
+
+def _spec(chosen: Workspace, name: str) -> str:
+    """What a picked or typed name stands for. Raises ValueError where it is no variant, or none of the fitted text."""
+    spec = str(parse(chosen.spec_of(name) if name in WHITENERS else name, chosen.model.dim))
+    text = st.session_state[OPENED].space.texts.get(chosen.compared.fit)
+    if text is not None and not gives(text, spec):
+        raise ValueError(f"The corpus holds layers kept apart, whose moments do not give {LABELS.inline(spec)}")
+    return spec
 
 
 def under(chosen: Workspace, spec: str) -> Setting:
@@ -98,12 +106,9 @@ def under(chosen: Workspace, spec: str) -> Setting:
 def baseline_picker(chosen: Workspace, key: str) -> Setting:
     """Choose the variant the others are compared with; raw, after saying why, where what is typed is none."""
 
-    def spec(name: str) -> str:
-        return str(parse(chosen.spec_of(name) if name in WHITENERS else name, chosen.model.dim))
-
     def known(name: str) -> bool:
         with suppress(ValueError):
-            return bool(spec(name))
+            return bool(_spec(chosen, name))
         return False
 
     name = typed_choice(
@@ -116,7 +121,7 @@ def baseline_picker(chosen: Workspace, key: str) -> Setting:
         help="The baseline of the paired test. Type a variant with parameters to take it.",
     )
     try:
-        return under(chosen, spec(name or "none"))
+        return under(chosen, _spec(chosen, name or "none"))
     except ValueError as error:
         st.error(f"{plain(str(error))}. Until it is mended, all are compared with raw.")
         return chosen.setting.raw

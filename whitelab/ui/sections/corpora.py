@@ -84,7 +84,7 @@ def _begin(chosen: Workspace, folder: str, job: Job | None) -> dict:
     st.markdown(
         "There is no folder to look at yet. A corpus is embedded outside this app, so closing the page stops nothing:"
     )
-    corpus_begin.commands("", {"source": "", "layers": [-1], "device": "cpu"})
+    corpus_begin.commands("", {"source": "", "layers": [-1], "device": "cpu"}, chosen)
     return {}
 
 
@@ -146,9 +146,8 @@ def _watch(folder: str, chosen: Workspace, outdated: str) -> None:
         more = "\n- and of other kinds" if len(left_out) > _KINDS_SHOWN else ""
         st.warning(f"Left out, with places in `{MANIFEST}`:\n{shown}{more}", icon=":material/rule:")
     note(*found.notes)
-    # Where vectors stand for a model no map of a corpus goes with them.
-    _use(folder, manifest, found, chosen.setting.fit if not chosen.given else None)
     k = _k(chosen, manifest)
+    _use(folder, manifest, found, chosen, k)
     try:
         _settled(settling(folder, k=k), found, k)
     except DataError as error:
@@ -166,7 +165,7 @@ def _data_of(folder: str, manifest: Manifest) -> None:
     )
 
 
-def _use(folder: str, manifest: Manifest, found: Status, fit: str | None) -> None:
+def _use(folder: str, manifest: Manifest, found: Status, chosen: Workspace, k: int | None) -> None:
     """How pairs are scored with a map fitted on it, and a button that does so once it is whole."""
     layers = held_in_words(manifest.recipe.layers, manifest.recipe.apart)
     words = f"It holds {plain(shown_name(manifest.loaded))}, {layers}, {manifest.recipe.pooling} pooling."
@@ -176,20 +175,20 @@ def _use(folder: str, manifest: Manifest, found: Status, fit: str | None) -> Non
     st.markdown(
         f"{words} In the bar that is **Fitted on** `{CORPUS}{folder}`, with the same model, layers and pooling."
     )
-    fitted = fit == f"{CORPUS}{folder}"
+    fitted = not chosen.given and chosen.setting.fit == f"{CORPUS}{folder}"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             "Fit the live score on it",
             key="fit-on-corpus",
             on_click=_fit_on,
             args=(folder, manifest),
-            disabled=fit is None or fitted,
+            disabled=chosen.given or fitted,  # where vectors stand for a model no map of a corpus goes with them
             icon=":material/tune:",
         )
         if fitted:
             st.page_link("pages/whitening.py", label="Take the map away", icon=":material/arrow_forward:")
     with st.expander("In a terminal", icon=":material/terminal:"):
-        corpus_begin.what_next(folder, manifest.arguments)
+        corpus_begin.what_next(folder, manifest.arguments, chosen, k)
 
 
 def _fit_on(folder: str, manifest: Manifest) -> None:

@@ -15,7 +15,7 @@ from whitelab.corpus.fitting import CORPUS
 from whitelab.corpus.manifest import place_for
 from whitelab.corpus.own_process import embedded_apart
 from whitelab.corpus.texts import kind_of, text_files
-from whitelab.datasets import DataError
+from whitelab.datasets import BUNDLED_SETS, DEMO, DataError
 from whitelab.datasets.layouts import data_path
 from whitelab.datasets.offered import is_limited
 from whitelab.encoding.encoders import MAX_LENGTH
@@ -27,14 +27,17 @@ from whitelab.ui.results.kept import kept
 from whitelab.ui.results.worker import Job
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.address import bound
+from whitelab.whitening import needs_rows, of_rows
 
 # Arguments of `embed_corpus` whose option has another name, and those that are usual and not said.
 _OPTIONS = {"source": "text", "chunk_texts": "chunk"}
 _USUAL = {"model": "bundled", "pooling": "mean", "apart": False, "dtype": "float32", "device": "cpu"}
 _USUAL |= {"chunk_texts": CHUNK_TEXTS, "allow_bin": False}
 _USUAL |= {"text_column": "text", "id_column": "id", "max_length": MAX_LENGTH}
+_USUAL |= {"data": DEMO, "split": "test", "aggregate": "all"}
 # Of a small corpus about so many chunks are made, so that it shows how far it is and whether a map settles.
-_CHUNKS, _SENTENCE_BYTES, _FEWEST_TEXTS = 8, 64, 64
+_CHUNKS, _FEWEST_TEXTS = 8, 64
+_SENTENCE_BYTES, _HEAD_BYTES = 64, 1 << 16  # of a text, where its file does not show it, and looked at to see it
 
 
 def may_begin() -> bool:
@@ -104,7 +107,7 @@ def form(chosen: Workspace, folder: str) -> dict:
     elif not folder:
         st.caption("Name a new folder above for its vectors.")
     st.markdown("The same without this page, and what can be done with it then:")
-    commands(folder, {"source": source} | arguments)
+    commands(folder, {"source": source} | arguments, chosen)
     return arguments if ready else {}
 
 
@@ -123,35 +126,46 @@ def _takes(folder: str) -> bool:
     return True
 
 
-def _found(source: str) -> tuple[list[str], int]:
-    """The kinds of the files there are, and their bytes.
+def _found(source: str) -> tuple[list[str], int, float]:
+    """The kinds of the files there are, their bytes, and those of a text, about.
 
     Looked for again only where the file, or the folder itself, is another than it was: a folder may be large.
     """
     files = text_files(source)
-    return [kind_of(file) for file in files], sum(file.stat().st_size for file in files)
+    kinds, size = [kind_of(file) for file in files], sum(file.stat().st_size for file in files)
+    plain_text = next((file for file in files if file.suffix.lower() in (".txt", ".jsonl")), None)
+    if plain_text is None:
+        return kinds, size, _SENTENCE_BYTES
+    with plain_text.open("rb") as stream:
+        head = stream.read(_HEAD_BYTES)
+    return kinds, size, len(head) / max(len(head.splitlines()), 1)
 
 
-def commands(folder: str, arguments: dict) -> None:
+def commands(folder: str, arguments: dict, chosen: Workspace) -> None:
     """The lines to type that embed a corpus, and what can be done with it; an example where nothing is named."""
     folder = folder or "embedded"
     arguments = arguments | {"source": arguments["source"] or "sentences/*.txt"}
     embed = _line("corpus embed", arguments | _engine(arguments) | {"out": folder})
-    st.code("\n".join((embed, *_after(folder, arguments))), language="bash", wrap_lines=True)
+    st.code("\n".join((embed, *_after(folder, arguments, chosen, chosen.setting.k))), language="bash", wrap_lines=True)
 
 
-def what_next(folder: str, arguments: dict) -> None:
-    """The lines to type that make something of a corpus."""
-    st.code("\n".join(_after(folder, arguments)), language="bash", wrap_lines=True)
+def what_next(folder: str, arguments: dict, chosen: Workspace, k: int | None) -> None:
+    """The lines to type that make something of a corpus, its map cut to `k`, as the bar has it."""
+    st.code("\n".join(_after(folder, arguments, chosen, k)), language="bash", wrap_lines=True)
 
 
-def _after(folder: str, arguments: dict) -> tuple[str, ...]:
+def _after(folder: str, arguments: dict, chosen: Workspace, k: int | None) -> tuple[str, ...]:
     shared = ("model", "layers", "pooling", "dtype", "max_length", "allow_bin")
     same = {name: arguments[name] for name in shared if name in arguments}
-    variant, here = {"whitening": "pca"}, shlex.quote(f"./{folder}" if folder.startswith("-") else folder)
+    here, spec = shlex.quote(f"./{folder}" if folder.startswith("-") else folder), chosen.compared.whitening
+    given = not of_rows(spec) and not (arguments.get("apart") and needs_rows(spec))
+    variant = {"whitening": spec if given else "pca"} | ({"k": k} if given and k else {})
+    pairs = {} if chosen.own else {"data": chosen.data.source, "split": chosen.data.split}
+    pairs |= {} if chosen.own or chosen.data.source in BUNDLED_SETS else {"task": chosen.data.task}
+    pairs |= {"aggregate": chosen.setting.aggregate}
     return (
         _line(f"corpus fit {here}", variant | {"out": "map.npz"}),
-        _line("score", same | variant | {"fit": f"{CORPUS}{folder}"}),
+        _line("score", pairs | same | variant | {"fit": f"{CORPUS}{folder}"}),
         _line(f"corpus apply {here}", variant | {"vectors": "int8", "out": "applied"}),
         _line("corpus index applied", {"out": "index"}),
         _line("corpus search index", {"query": "a cat"} | {name: same[name] for name in same if name == "allow_bin"}),
@@ -178,12 +192,12 @@ def _texts(source: str, arguments: dict) -> bool:
         return False
     try:
         known = source, file_stamp([data_path(source)])
-        kinds, size = kept("corpus-texts", known, lambda: _found(source))
+        kinds, size, each = kept("corpus-texts", known, lambda: _found(source))
     except (DataError, OSError) as error:
         st.error(plain(str(error)))
         return False
     st.caption(f"{quantity(len(kinds), 'file')}, {amount(size)}.")
-    arguments |= {"source": source, "chunk_texts": _chunk_texts(size)}
+    arguments |= {"source": source, "chunk_texts": _chunk_texts(size, each)}
     if set(kinds) != {".txt"}:
         left, right = st.columns(2)
         with left:
@@ -194,9 +208,9 @@ def _texts(source: str, arguments: dict) -> bool:
     return True
 
 
-def _chunk_texts(size: int) -> int:
-    """Texts a chunk of so many bytes of text: the usual number, fewer where that would be a chunk or two."""
-    few = size // (_SENTENCE_BYTES * _CHUNKS)
+def _chunk_texts(size: int, each: float) -> int:
+    """Texts a chunk, by the bytes of all and of one: the usual number, fewer where that would be a chunk or two."""
+    few = int(size / max(each, 1) / _CHUNKS)
     return min(CHUNK_TEXTS, max(_FEWEST_TEXTS, few))
 
 

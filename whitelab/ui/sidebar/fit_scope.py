@@ -4,7 +4,7 @@ import streamlit as st
 
 from whitelab import datasets
 from whitelab.base import upload_limits
-from whitelab.base.wording import plain, quantity
+from whitelab.base.wording import inside, plain, quantity
 from whitelab.corpus.fitting import CORPUS
 from whitelab.corpus.manifest import MANIFEST, Manifest, finished
 from whitelab.datasets import DataError, Upload
@@ -22,22 +22,24 @@ from whitelab.ui.sidebar.own_data import UPLOADED, OwnData
 from whitelab.ui.widgets import address
 from whitelab.ui.widgets.address import bound
 from whitelab.ui.widgets.typed import typed_choice
+from whitelab.whitening import label, needs_rows
 
 TASK = "task", "task"  # the sentences that are scored, which every other scope falls back to
 
 
 def choose(
-    picked: Picked, chosen: Chosen, own: OwnData | None, layers: tuple[int, ...], pooling: str, disabled: bool
+    picked: Picked, chosen: Chosen, own: OwnData | None, layers: tuple[int, ...], pooling: str, spec: str
 ) -> tuple[str, str]:
-    """What the map is fitted on: the name for the setting, and a key that changes with the content."""
+    """What the map of `spec` is fitted on: the name for the setting, and a key that changes with the content."""
     scopes = _of_vectors(own.vectors) if own is not None and own.vectors is not None else None
+    disabled = spec == "none"
     fit = _knob(scopes, disabled)
     if disabled or fit is None or (scopes and fit not in scopes):
         return TASK
     try:
         if fit == UPLOADED:
             return _uploaded_text()
-        return fit, _key(fit, picked, chosen, own, layers, pooling)
+        return fit, _key(fit, picked, chosen, own, layers, pooling, spec)
     except DataError as error:
         st.error(f"{plain(str(error))}. Meanwhile the map is fitted on the task's sentences.")
         return TASK
@@ -73,7 +75,9 @@ def _knob(scopes: tuple[str, ...] | None, disabled: bool) -> str | None:
         )
 
 
-def _key(fit: str, picked: Picked, chosen: Chosen, own: OwnData | None, layers: tuple[int, ...], pooling: str) -> str:
+def _key(
+    fit: str, picked: Picked, chosen: Chosen, own: OwnData | None, layers: tuple[int, ...], pooling: str, spec: str
+) -> str:
     """The scope, and of files their state; DataError where the bar's sentences cannot be mapped by it."""
     if fit in OWN_SENTENCES:
         return fit
@@ -93,6 +97,8 @@ def _key(fit: str, picked: Picked, chosen: Chosen, own: OwnData | None, layers: 
         folder, manifest = finished(fit.removeprefix(CORPUS))
         if not _goes_with(manifest, picked, layers, pooling):
             raise DataError(_held(manifest, picked))
+        if needs_rows(spec) and manifest.recipe.apart and len(manifest.recipe.layers) > 1:
+            raise DataError(f"The corpus holds layers kept apart, whose moments do not give {inside(label(spec))}")
         return f"{fit}/{file_stamp([folder / MANIFEST])}"
     path = file_at(fit)
     files = [file for info in datasets.discover(fit) for file in info.files] if path is None else [path]

@@ -175,7 +175,7 @@ def _workspace(picked: Picked, chosen: Chosen, own: OwnData | None) -> Workspace
     layers = _layers(picked, given)
     pooling = GIVEN if given else _pooling(picked)
     whitening = _whitening(picked.dim)
-    fit, fit_key = fit_scope.choose(picked, chosen, own, layers, pooling, disabled=whitening == "none")
+    fit, fit_key = fit_scope.choose(picked, chosen, own, layers, pooling, whitening)
     k = choose_k(whitening, picked.dim)
     setting = Setting(layers, whitening, k, pooling, fit, _aggregate())
     dtype = own.vectors.dtype if given else _dtype()
