@@ -80,7 +80,7 @@ with st.expander("What am I looking at?", icon=":material/help:"):
     )
     st.caption("WhitenedCSE Eq. 9 and 10, Figure 3; effective rank: Roy and Vetterli 2007")
 here = workspace.current()
-body = "\n".join(filter(None, (plan.code if plan else "", board.code(known))))
+body = "\n".join(filter(None, (board.code(known), plan.code if plan else "")))
 if body:
     with st.expander("Show the code", icon=":material/code:"):
         st.code(recipe(here, body) if here else f"import whitelab\n\n{body}", language="python")

@@ -530,7 +530,7 @@ def code(known: Sequence[Entry]) -> str:
         "    run = find_run(name)\n"
         "    for record in run.records():\n"
         "        print(name, record.step, record.loss, record.spearman)\n"
-        "    print(run.summary().best)  # the step that is kept\n"
+        "    print(run.summary().start, run.summary().best, sep='\\n')  # before training, and the step that is kept\n"
     )
 
 

@@ -113,7 +113,8 @@ class TrainingPlan:
     @property
     def code(self) -> str:
         """The lines of Python that make the same runs, and the command lines where they can say so."""
-        head = f"from whitelab.training.runs import create\n\n{self.scored.code}{self.corpus.code}"
+        head = "# what the form asks for\nfrom whitelab.training.runs import create\n\n"
+        head += f"{self.scored.code}{self.corpus.code}"
         run = (
             "run = create(config, sentences, scored)\n"
             "for record in run.follow():\n"
