@@ -79,6 +79,8 @@ close_page(
     "where only k directions are kept. Of deeper models every layer, pair and triple is, and beyond these each of the "
     "best few subsets with each layer added (a beam).",
     f"for text in {tuple(str(one) for one, found in ((compared.raw, raw_pairs), (compared, pairs)) if found)!r}:\n"
-    "    print(text, whitelab.layer_pairs(space, whitelab.Setting.parse(text)).best)\n"
-    + (subset_search.code(chosen, searched) if searched.result else ""),
+    "    pairs_of_layers = whitelab.layer_pairs(space, whitelab.Setting.parse(text))\n"
+    "    print(text, pairs_of_layers.best)\n"
+    "    for one in pairs_of_layers.cells:\n"
+    "        print(one.layers, one.spearman)\n" + (subset_search.code(chosen, searched) if searched.result else ""),
 )

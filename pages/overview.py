@@ -93,7 +93,10 @@ close_page(
         (variant(compared.whitening).formula, variant(compared.whitening).source),
     ],
     f"**{LABELS[compared.whitening]}.** {variant(compared.whitening).hint}",
-    "for text in (\n" + "".join(f"    {str(setting)!r},\n" for setting in settings.values()) + "):\n"
+    layer_gains.code(compared)
+    + "for text in (\n"
+    + "".join(f"    {str(setting)!r},\n" for setting in settings.values())
+    + "):\n"
     "    one = whitelab.Setting.parse(text)\n"
     "    found, shape = whitelab.score(space, one), whitelab.shape(space, one)\n"
     "    print(text, found.spearman, found.half_width, found.rank, shape.mean_cosine, shape.participation_ratio)\n",

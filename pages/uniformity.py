@@ -65,5 +65,5 @@ close_page(
     "        print(text, one.layers, one.alignment, one.uniformity, one.spearman)\n"
     f"for text in {(str(compared.raw), str(compared))!r}:\n"
     f"    one = whitelab.losses(space, whitelab.Setting.parse(text), {positives!r})\n"
-    "    print(text, one.layers, one.alignment, one.uniformity)\n",
+    "    print(text, one.layers, one.alignment, one.uniformity, one.spearman)\n",
 )

@@ -30,7 +30,7 @@ settings = tuple(dict.fromkeys((compared.raw, *picked, compared, baseline)))
 found = standings.Standings(space, settings, baseline, compared)
 now, task, cross = found.standing(compared), found.scope("task"), found.scope("cross")
 name, against = LABELS.inline(compared.whitening), LABELS.inline(baseline.whitening)
-difference, crossed = now.difference, compared.with_(fit="cross")
+difference = now.difference
 tested = difference.estimate == difference.estimate and now.verdict != "starved"
 held_out = verdict.held_out(now, cross) if baseline == compared.raw and compared.fit == "task" else ""
 headlines(
@@ -92,7 +92,11 @@ close_page(
     "scores = [whitelab.score(space, one) for one in settings]\n"
     f"for one in whitelab.paired(space, scores).against({settings.index(baseline)}):\n"
     "    print(one.score.setting, one.score.spearman, (one.low, one.high), one.difference, one.verdict)\n"
-    + f"print(whitelab.score(space, whitelab.Setting.parse({str(crossed)!r})).spearman)\n" * (cross is not None)
+    + "".join(
+        f"print(whitelab.score(space, whitelab.Setting.parse({str(one.score.setting)!r})).spearman)\n"
+        for one in (task, cross)
+        if one and one.score.setting not in settings
+    )
     + fit_size_curve.code(compared)
     + bits.code(compared, "space"),
 )

@@ -72,6 +72,7 @@ _HOMES = {
     "paired": "whitelab.scoring.paired",
     "calibrate": "whitelab.scoring.calibration",
     "RandomCosines": "whitelab.statistics.random_cosines",
+    "layer_gains": "whitelab.sweeps.layer_gains",
     "layer_pairs": "whitelab.sweeps.layer_pairs",
     "SubsetSearch": "whitelab.sweeps.layer_subsets",
     "k_controls": "whitelab.sweeps.controls",

@@ -3,12 +3,16 @@
 Visits turn every knob; the code of all pages they pass is run in one fresh process, a namespace each.
 """
 
+import csv
+import io
 import json
+import math
 import random
 import re
 import shutil
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 from processes import ROOT, run_python
 from tiny import SENTENCES, write_pairs, write_task
@@ -17,7 +21,22 @@ import whitelab
 from whitelab.encoding.precomputed import npz_bytes
 from whitelab.ui.sidebar import model
 
-from .visiting import SPACED, choose, code, downloads, go_to, live, press, protocol, said, start, table, until, upload
+from .visiting import (
+    SPACED,
+    choose,
+    code,
+    data,
+    downloads,
+    go_to,
+    live,
+    press,
+    protocol,
+    said,
+    start,
+    table,
+    until,
+    upload,
+)
 
 pytestmark = pytest.mark.model
 
@@ -45,7 +64,7 @@ HEADLINES = {
     "anisotropy": ("Mean cosine", "Participation ratio"),
     "whitening": ("Spearman, ", "Difference"),
     "layers": ("Best one or two", "Best subset"),
-    "dimensions": ("Best k", "Knee"),
+    "dimensions": ("Spearman at", "Best k", "Knee"),
     "uniformity": ("Alignment", "Uniformity"),
     "probe": ("Accuracy, ", "Most frequent class"),
     "retrieval": ("nDCG@10, ", "Queries gained", "Recall@100", "Threshold", "Percentile of "),
@@ -65,12 +84,13 @@ VARIANTS = [
 
 @dataclass(frozen=True)
 class Shown:
-    """What a page showed under some knobs: its code, its score, its protocol line, its headline numbers."""
+    """What a page showed under some knobs: its code, its score, its protocol line, its headline and charted numbers."""
 
     code: str
     live: str
     line: str
     numbers: tuple[str, ...]
+    charted: tuple[float, ...]
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +170,18 @@ def average(at, folder):
 
 
 EVERY = (*SPACED, "training")
+# The chart each page is about, and its columns; training and data have none that their own lines make.
+CHARTS = {
+    "overview": ("layer-gains", "mean_cosine", "raw", "whitened", "cut"),
+    "anisotropy": ("by-layer", "mean_cosine"),
+    "whitening": ("variants", "spearman", "low", "high"),
+    "layers": ("whitened-pairs", "spearman"),
+    "dimensions": ("k-curve", "spearman"),
+    "uniformity": ("plane", "alignment", "uniformity", "spearman"),
+    "retrieval": ("retrieval-layers", "ndcg@10", "map@100"),
+    "advise": ("options", "score", "difference"),
+    "probe": ("accuracy", "accuracy", "low", "high"),
+}
 # What is typed or brought, and the pages that are visited: so many of them, or these.
 VISITS = {
     "a task": ({}, None, EVERY),
@@ -208,6 +240,14 @@ def numbers(at, page: str) -> tuple[str, ...]:
     return tuple(text.split()[0].replace("\u202f", "") for text in words if "undefined" not in text)
 
 
+def charted(at, page: str) -> tuple[float, ...]:
+    """The numbers of a page's main chart."""
+    chart, *columns = CHARTS.get(page, ("",))
+    rows = csv.DictReader(io.StringIO(data(at).get(chart, "")))
+    found = [float(row[column]) for row in rows for column in columns if row[column]]
+    return tuple(value for value in found if not math.isnan(value))
+
+
 @pytest.fixture(scope="module")
 def shown(folder, small) -> dict[str, Shown]:
     """(visit, page) in one name -> what was shown there."""
@@ -225,7 +265,7 @@ def shown(folder, small) -> dict[str, Shown]:
                 if page == "compare" and name == "a task":
                     press(at, "compare", lambda at: "LaTeX" in downloads(at))
                 line = "" if page == "training" else protocol(at).rpartition(" · ")[0]
-                found[f"{name}: {page}"] = Shown(code(at), live(at), line, numbers(at, page))
+                found[f"{name}: {page}"] = Shown(code(at), live(at), line, numbers(at, page), charted(at, page))
     return found
 
 
@@ -262,3 +302,13 @@ def test_every_recipe_prints_the_headline_numbers_of_its_page(shown, printed, su
             digits = len(number.partition(".")[2])
             with subtests.test(name, number=number):
                 assert any(f"{value:.{digits}f}" == f"{float(number):.{digits}f}" for value in values)
+
+
+def test_every_recipe_prints_the_numbers_of_its_pages_main_chart(shown, printed, subtests):
+    pattern = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
+    assert {name.partition(": ")[2] for name, one in shown.items() if one.charted} == {*CHARTS}
+    for name, one in shown.items():
+        values, wanted = np.array([float(number) for number in pattern.findall(printed[name])]), np.array(one.charted)
+        apart = abs(values - wanted[:, None]).min(axis=1)
+        with subtests.test(name):
+            assert not wanted[apart > 1e-6 * (1 + abs(wanted))].size

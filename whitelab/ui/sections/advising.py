@@ -54,7 +54,8 @@ JUDGED_BY = {
 SHOWN = 10  # options of the picture; the table has all
 PRINTED = """print(advice.setting, *advice.sentences, sep='\\n')
 for one in advice.evidence.options if advice.evidence else ():
-    print(one.setting, one.code, one.score, (one.low, one.high), one.difference)
+    print(one.setting, one.code, one.size, one.score, (one.low, one.high), one.difference)
+    print("corrected for all options:", one.p_holm, one.verdict)
 if advice.evidence:
     print(advice.evidence.line)
 if advice.threshold:

@@ -40,15 +40,23 @@ def draw(space: LayerEmbeddings, setting: Setting) -> str:
         caption=lambda found: _pairs(found[-1]),
         room=heights.room(heights.CURVES) + 260,
     )
-    return "" if job.error else code(setting, cosine, cut, rate)
-
-
-def code(setting: Setting, cosine: float, cut: float, rate: float) -> str:
-    """The lines that give the numbers of a setting in Python."""
     return (
-        f"meant = whitelab.calibrate(space, whitelab.Setting.parse({str(setting)!r}), {cut}, {rate})\n"
-        f"print(meant.random.percentile({cosine}), meant.gold and meant.gold({cosine}), meant.threshold)\n"
-        "print(meant.line())\n"
+        ""
+        if job.error
+        else code(
+            "whitelab.calibrate(space", settings, f"{cut}, {rate}", f"meant.gold and meant.gold({cosine})", cosine
+        )
+    )
+
+
+def code(call: str, settings: Sequence[Setting], options: str, more: str, cosine: float) -> str:
+    """The lines that give the numbers of some settings in Python: a `call` takes each before its `options`."""
+    return (
+        f"for text in {tuple(map(str, settings))!r}:\n"
+        f"    meant = {call}, whitelab.Setting.parse(text), {options})\n"
+        "    print(meant.random.floor, meant.random.top, meant.threshold)\n"
+        f"    print(meant.random.percentile({cosine}), {more})\n"
+        "    print(meant.line())\n"
     )
 
 

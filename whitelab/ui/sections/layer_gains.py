@@ -42,6 +42,15 @@ def draw(space: LayerEmbeddings, setting: Setting, chosen: Sequence[int]) -> Non
     )
 
 
+def code(setting: Setting) -> str:
+    """The lines that score every layer raw and under `setting` in Python."""
+    return (
+        f"*_, gains = whitelab.layer_gains(space, whitelab.Setting.parse({str(setting)!r}))\n"
+        "for one in gains:  # the last where a third of the directions is kept, too\n"
+        "    print(one.layer, one.mean_cosine, one.raw.spearman, one.whitened.spearman, one.cut and one.cut.spearman)\n"
+    )
+
+
 def finding(
     gains: Sequence[LayerGain], setting: Setting, against: Callable[[LayerGain, Score], str] = lambda gain, score: ""
 ) -> str:

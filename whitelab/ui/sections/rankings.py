@@ -286,5 +286,9 @@ def code(
         f"for one in against(results, metric={comparison.metric!r}):\n"
         "    print(one.mean, (one.low, one.high), one.difference, one.gained, one.lost)\n"
         "    print(one.retrieval.means, one.retrieval.line())\n"
+        "for layer in range(searched.space.n_layers):\n"
+        "    for one in settings:\n"
+        "        alone = whitelab.retrieve(searched, one.with_(layers=(layer,)))\n"
+        "        print(alone.setting, alone.means)\n"
         f"{every_k if curve else ''}"
     )

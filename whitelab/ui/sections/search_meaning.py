@@ -13,7 +13,7 @@ from whitelab.statistics.random_cosines import FLOOR, TOP
 from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study_each
-from whitelab.ui.sections.cosine_meaning import percentiles, placed, rate_picker, threshold
+from whitelab.ui.sections.cosine_meaning import code, percentiles, placed, rate_picker, threshold
 from whitelab.ui.widgets.metric import Metric, headlines, number
 
 RATES = (0.001, 0.01, 0.05)
@@ -39,11 +39,7 @@ def draw(space: RetrievalSpace, setting: Setting) -> str:
         caption=lambda found: f"All {spaced(found[-1].random.pairs)} pairs of a query and a document.",
         room=heights.room(heights.CURVES) + 220,
     )
-    return (
-        f"meant = whitelab.calibrate_search(searched, whitelab.Setting.parse({str(setting)!r}), rate={rate})\n"
-        f"print(meant.random.percentile({cosine}), meant.threshold)\n"
-        "print(meant.line())\n"
-    )
+    return code("whitelab.calibrate_search(searched", settings, f"rate={rate}", "meant.threshold.recall", cosine)
 
 
 def _picture(found: Sequence[SearchCalibration], cosine: float) -> None:
