@@ -114,8 +114,7 @@ close_page(
     "is the smallest k within 0.5 points of the best. A search among more vectors than your own meets synthetic ones, "
     "drawn from a Gaussian with the mean and covariance of your sentences.",
     f"curve = whitelab.k_curve(space, whitelab.Setting.parse({str(setting)!r}))\n"
-    "print(curve.best_k, curve.knee, curve.best_k and curve.spearman[curve.best_k - 1])\n"
-    "print(dict(zip(curve.k, curve.spearman)))\n"
+    "print(curve.best_k, curve.knee, dict(zip(curve.k, curve.spearman)))\n"
     + (every_layer.code(setting) if every else "")
     + (search_cost.code(setting, plan) if plan else ""),
 )

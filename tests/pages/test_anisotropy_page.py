@@ -124,7 +124,7 @@ def test_umap_of_fewer_sentences_than_it_lays_out_is_said_without_a_try_again(sm
     assert not [one for one in at.button if one.label == "Try again"]
 
 
-def test_a_cosine_has_its_meaning_raw_beside_whitened_and_the_code_that_gives_it(at, space):
+def test_a_cosine_has_its_meaning_raw_beside_whitened_and_the_code_that_gives_it(at, space, capsys):
     open_tab(at, "What a cosine means")
     choose(at, meant_cosine=0.4, meant_rate=0.1)
     cut = float(space.gold.min() + space.gold.max()) / 2
@@ -137,6 +137,11 @@ def test_a_cosine_has_its_meaning_raw_beside_whitened_and_the_code_that_gives_it
     assert shown["Gold at 0.40"] == (f"{now.gold(0.4):.2f}", f"{raw.gold(0.4):.2f} raw")
     assert shown["Threshold"][0] == f"{now.threshold.cosine:.3f}"
     assert said(at, now.line())
-    names = {"whitelab": whitelab, "space": space}
-    exec(code(at).partition("meant = ")[1] + code(at).partition("meant = ")[2].partition("\nscore = ")[0], names)
-    assert names["meant"].threshold == now.threshold
+    exec(
+        "for text in" + code(at).rpartition("for text in")[2].partition("\nscore = ")[0],
+        {"whitelab": whitelab} | vars(),
+    )
+    printed = capsys.readouterr().out
+    for one in (raw, now):
+        first = f"{one.random.floor} {one.random.top} {one.threshold}"
+        assert f"{first}\n{one.random.percentile(0.4)} {one.gold(0.4)}" in printed

@@ -92,7 +92,8 @@ def variant_picker(chosen: Workspace, key: str, default: Sequence[str], title: s
 def _spec(chosen: Workspace, name: str) -> str:
     """What a picked or typed name stands for. Raises ValueError where it is no variant, or none of the fitted text."""
     spec = str(parse(chosen.spec_of(name) if name in WHITENERS else name, chosen.model.dim))
-    text = st.session_state[OPENED].space.texts.get(chosen.compared.fit)
+    opened = st.session_state.get(OPENED)  # none before the page runs, where a name is typed
+    text = opened.space.texts.get(chosen.compared.fit) if opened else None
     if text is not None and not gives(text, spec):
         raise ValueError(f"The corpus holds layers kept apart, whose moments do not give {LABELS.inline(spec)}")
     return spec
