@@ -30,8 +30,8 @@ close_page(
     "Each option averages some layers and transforms the vectors; all are measured on the same pairs, searches or texts, "
     "which are drawn again and again (bootstrap) to see how far each difference could be chance. With dozens of options "
     "one will look best by luck: so p-values are corrected for their number, and the gain is also measured on a half of "
-    "the data that had no say in the choice. Groups are a matter of where k-means starts, too, so it is run several times "
-    "and how far its runs differ is part of each interval. To store, the shortest vectors are taken that lose less than a point against "
+    "the data that had no say in the choice. Other texts would be grouped otherwise, so the intervals of groups come from "
+    "halves of the texts, each grouped anew. To store, the shortest vectors are taken that lose less than a point against "
     "the best and against the model as it comes, beyond doubt after the same correction; below 20 items nothing is decided. Scores are x 100, a point is one of these.",
     question.code + advising.PRINTED if question and not question.job.error else "",
     advice.text if advice else "",

@@ -16,10 +16,10 @@ from whitelab.statistics.correlation import AGGREGATES, aggregate, spearman
 from whitelab.statistics.significance import (
     Bootstrap,
     bootstrap,
-    bootstrap_counts,
     bootstrap_means,
     drawn_counts,
     few_note,
+    halved,
     moved,
     williams,
     williams_bounds,
@@ -574,30 +574,27 @@ def test_the_bootstrap_of_means_draws_columns_alike_for_every_row():
         bootstrap_means(values[:, :0])
 
 
-@pytest.mark.parametrize("runs", [2, 5, 20])
-def test_a_mean_of_runs_has_the_interval_of_student_and_so_has_a_difference_of_two(runs):
-    values = torch.rand(2, runs, dtype=torch.float64, generator=torch.Generator().manual_seed(runs))
-    drawn = bootstrap_counts(30, lambda counts: values @ counts[30:] / counts[30:].sum(0), 20_000, runs=runs)
-    torch.testing.assert_close(drawn.score, values.mean(1))
+@pytest.mark.parametrize("halves", [2, 5, 40])
+def test_halves_give_the_interval_of_student_and_a_difference_of_two_its_own(halves):
+    values = torch.rand(2, halves, dtype=torch.float64, generator=torch.Generator().manual_seed(halves))
+    score = torch.tensor([3.0, 5.0], dtype=torch.float64)
+    drawn = halved(score, values, 20_000)
     found = drawn.difference(0, 1)
-    for x, low, high in (
-        (values[0], drawn.low[0], drawn.high[0]),
-        (values[0] - values[1], found.low, found.high),
+    for middle, x, low, high in (
+        (3.0, values[0], drawn.low[0], drawn.high[0]),
+        (-2.0, values[0] - values[1], found.low, found.high),
     ):
-        mean, half = float(x.mean()), float(stats.t.ppf(0.975, runs - 1) * stats.sem(x))
-        assert (float(low), float(high)) == pytest.approx((mean - half, mean + half), abs=0.1 * half)
+        half = float(stats.t.ppf(0.975, halves - 1) * x.std())
+        assert (float(low), float(high)) == pytest.approx((middle - half, middle + half), abs=0.1 * half)
 
 
-def test_one_run_does_not_say_how_far_runs_differ():
-    with pytest.raises(ValueError, match="runs=1 must be 2 or more"):
-        bootstrap_counts(30, lambda counts: counts[30:], runs=1)
+def test_halves_of_a_mean_give_the_deviation_of_the_mean_of_all():
+    values = torch.randn(400, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    splits = torch.stack([torch.randperm(400)[:200] for _ in range(4000)])
+    drawn = halved(values.mean()[None], values[splits].mean(1)[None], 20_000)
+    assert float(drawn.samples.std()) == pytest.approx(float(values.std() / 20), rel=0.05)
 
 
-def test_a_score_that_items_drawn_twice_lower_is_inside_its_interval_once_it_is_unbiased():
-    def different(counts):
-        return (counts > 0).double().sum(0, keepdim=True)
-
-    for unbiased in (False, True):
-        drawn = bootstrap_counts(100, different, unbiased=unbiased)
-        assert bool(drawn.low < drawn.score < drawn.high) == unbiased
-        assert float(drawn.samples.mean()) == pytest.approx(100 if unbiased else 63.4, abs=0.5)
+def test_one_half_does_not_say_how_far_halves_differ():
+    with pytest.raises(ValueError, match="h=1 must be"):
+        halved(torch.zeros(2).double(), torch.zeros(2, 1).double())

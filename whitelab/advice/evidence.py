@@ -1,7 +1,7 @@
 """Several settings measured on the same items: each with its interval, against the first and against the best."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -60,9 +60,9 @@ class Evidence:
     """`options`, the baseline first, measured by `metric` on `count` items (`unit`: pairs, queries, texts).
 
     `honest_gain` is what the option that is best on a random half of the items gains over the baseline on the other
-    half, on average: what is left of the best one's lead after it was chosen by it. Where scores are means over runs of
-    a procedure that draws at random, the halves are of its `runs`, too. `line` says how the baseline was made, or what
-    all options share.
+    half, on average: what is left of the best one's lead after it was chosen by it. `runs` counts those of a procedure
+    that draws at random, where scores are means over them. `line` says how the baseline was made, or what all options
+    share.
     """
 
     metric: str
@@ -115,17 +115,16 @@ def enough(options: int) -> int:
 def weigh(
     tried: Sequence[Tried],
     drawn: Bootstrap,
-    scores: Callable[[Float[Tensor, "q b"]], Float[Tensor, "v b"]],
+    halves: Float[Tensor, "v h"],
     measured: tuple[str, str, int],
     protocol: tuple[dict, str],
     runs: int = 0,
 ) -> Evidence:
     """Put the scores of what was `tried` beside each other; those that have none, or no interval, are left out.
 
-    `drawn` holds their resamples, row by row, and `scores` gives each row's score where item i of q is there
-    `counts[i]` times, and run r of `runs`, if it is a mean over them, `counts[q + r]` times. `measured` is metric, unit
-    and count, `protocol` a record and a line. Raises ValueError where the first has no score, NoInterval where it has
-    no interval.
+    `drawn` holds their resamples, row by row, `halves` their scores on each of `random_halves`. `measured` is metric,
+    unit and count, `protocol` a record and a line. Raises ValueError where the first has no score, NoInterval where
+    it has no interval.
     """
     known = [i for i, value in enumerate(drawn.low.tolist()) if not math.isnan(value)]
     if 0 not in known:
@@ -147,16 +146,20 @@ def weigh(
         )
         for i, difference, p_holm in zip(known, from_raw, adjusted, strict=True)
     )
-    return Evidence(*measured, options, _honest_gain(scores, known, (measured[2], runs)), *protocol, runs)
+    return Evidence(*measured, options, _honest_gain(halves[known]), *protocol, runs)
 
 
-def _honest_gain(scores: Callable, known: Sequence[int], sizes: tuple[int, int]) -> float:
+def random_halves(count: int, splits: int = SPLITS) -> Float[Tensor, "q h"]:
+    """Halves of so many items, each beside the other one: how often item i of q is in half h, 0 or 1."""
     generator, halves = torch.Generator().manual_seed(0), []
-    for _ in range(SPLITS):
-        half = torch.cat([(torch.randperm(size, generator=generator) < size // 2).double() for size in sizes])
+    for _ in range(splits):
+        half = (torch.randperm(count, generator=generator) < count // 2).double()
         halves += [half, 1 - half]
-    found = scores(torch.stack(halves, dim=1))[list(known)]
+    return torch.stack(halves, dim=1)
+
+
+def _honest_gain(found: Float[Tensor, "v h"]) -> float:
     chosen = found.nan_to_num(-math.inf).argmax(0)
-    other = torch.arange(len(halves)) ^ 1  # the other half of each
+    other = torch.arange(found.shape[1]) ^ 1  # the other half of each
     gains = found[chosen, other] - found[0, other]
     return float(gains[~gains.isnan()].mean()) if not gains.isnan().all() else math.nan

@@ -188,48 +188,39 @@ def bootstrap_counts(
     resamples: int = 1000,
     seed: int = 0,
     level: float = 0.95,
-    unbiased: bool = False,
-    runs: int = 0,
     progress: Progress = silent,
 ) -> Bootstrap:
     """Percentile intervals of `scores`, which say how every row fares where item i of q is there `counts[i]` times.
 
     Efron and Tibshirani 1993, section 13.3, from items drawn with replacement, for all rows alike, so that their
-    differences are paired. The same `seed` gives the same resamples. A score that items drawn twice raise is brought
-    back by its mean excess over the score of all (their section 10.2) where it is to be `unbiased`.
-
-    Where every row is a mean over `runs`, two or more, of a procedure that draws at random (k-means, say), run r counts
-    `counts[q + r]` times: once in the score, and in the resamples so that a mean, or a difference of two, whose items
-    do not matter has Student's t interval of its runs. To draw a few runs again would leave it too short.
-    Raises ValueError for no item at all, and for resamples, seed or level out of range.
+    differences are paired. The same `seed` gives the same resamples. Raises ValueError for no item at all, and for
+    resamples, seed or level out of range.
     """
     check_draws(resamples, seed, level)
     check_int(count, "q", 1)
-    if check_int(runs, "runs", 0) == 1:
-        raise ValueError("runs=1 must be 2 or more: one run does not say how far runs differ")
-    everything = torch.zeros(count, dtype=torch.int64)
-    of_runs, parts, done = _run_counts(runs, resamples, seed), [], 0
+    everything, parts = torch.zeros(count, dtype=torch.int64), []
     for counts in drawn_counts(everything, 1, resamples, seed, progress):
-        parts.append(scores(torch.cat([counts.T, of_runs[:, done : done + len(counts)]])))
-        done += len(counts)
-    samples = torch.cat(parts, dim=-1)
-    whole = scores(torch.ones(count + runs, 1, dtype=torch.float64))[:, 0]
-    if unbiased:
-        samples = samples - (samples.nanmean(-1) - whole)[:, None]
-    return Bootstrap.of(whole, samples, level)
+        parts.append(scores(counts.T))
+    whole = scores(torch.ones(count, 1, dtype=torch.float64))[:, 0]
+    return Bootstrap.of(whole, torch.cat(parts, dim=-1), level)
 
 
-def _run_counts(runs: int, resamples: int, seed: int) -> Float[Tensor, "r b"]:
-    """1 + (z - mean z) sqrt(r / c), z normal and c chi-squared with r - 1 degrees of freedom, drawn for each resample.
+def halved(score: Float[Tensor, "v"], halves: Float[Tensor, "v h"], resamples: int = 1000, seed: int = 0) -> Bootstrap:
+    """Intervals of scores of what is fitted to the very items (clusters, say), from the scores of random halves of
+    these, everything fitted anew in each.
 
-    Weighted so, the mean of r values x is mean x + t s / sqrt(r): s their deviation, t of Student with r - 1.
+    Items drawn again under one fit leave out how far the next would differ. The variance of scores over subsets of m
+    of n items, times m / (n - m), here 1, is that of the score of all (the delete-d jackknife, Shao and Wu 1989). A
+    sample is the score and that deviation times Student's t of h - 1 degrees of freedom, drawn for all rows alike, so
+    that differences are paired. Raises ValueError for one half, and for resamples or seed out of range.
     """
-    generator = torch.Generator().manual_seed(seed + 1)  # not the numbers that draw the items
-    normal = torch.randn(runs, resamples, generator=generator, dtype=torch.float64)
-    if runs == 0:
-        return normal
-    squares = torch.randn(runs - 1, resamples, generator=generator, dtype=torch.float64).square().sum(0)
-    return 1 + (normal - normal.mean(0)) * (runs / squares).sqrt()
+    check_draws(resamples, seed, 0.95)
+    check_int(halves.shape[1], "h", 2)
+    generator, h = torch.Generator().manual_seed(seed), halves.shape[1]
+    normal = torch.randn(h, resamples, generator=generator, dtype=torch.float64)
+    squares = torch.randn(h - 1, resamples, generator=generator, dtype=torch.float64).square().sum(0)
+    apart = halves - halves.mean(1, keepdim=True)
+    return Bootstrap.of(score, score[:, None] + apart @ (normal / squares.sqrt()), 0.95)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
