@@ -457,6 +457,23 @@ def test_layers_that_differ_by_chance_alone_group_texts_equally_well(monkeypatch
     assert real <= 1
 
 
+@pytest.mark.parametrize("purpose", ON_TEXTS)
+def test_a_text_that_comes_twice_says_no_more_than_one_that_comes_once(few_candidates, purpose):
+    n, rng = 60, np.random.default_rng(3)
+    kinds, x = np.arange(n) % 2, rng.normal(size=(2, n, D))
+    x[:, :, 0] += kinds
+    wide = []
+    for often in (1, 2):
+        texts, labels = tuple(f"text {i // often}" for i in range(often * n)), np.repeat(kinds, often)
+        data = LabelledTexts("made up", texts, None, labels, ("a", "b"), ("",) * len(texts))
+        evidence = advise_texts(
+            LayerRows(torch.from_numpy(x).float(), often * torch.ones(n)), data, Setting(), purpose
+        ).evidence
+        assert evidence.count == n
+        wide.append(np.mean([one.high - one.low for one in evidence.options]))
+    assert wide[1] == pytest.approx(wide[0], rel=0.15)
+
+
 def test_clusterings_of_the_same_vectors_are_not_told_apart(monkeypatch):
     rng = np.random.default_rng(0)
     n, layers, seeds = 300, 12, itertools.count()

@@ -20,7 +20,7 @@ from whitelab.base.wording import capitalised, ratio, spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
 from whitelab.probe import How, probe
-from whitelab.probe.rows import occurrences
+from whitelab.probe.rows import occurrences, same_texts
 from whitelab.retrieval.compression import Code
 from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.retrieval.frontier import CodedScore, Space, frontier
@@ -32,7 +32,7 @@ from whitelab.scoring.paired import paired
 from whitelab.scoring.score import Score, reversal, score
 from whitelab.scoring.setting import OWN_SENTENCES, Setting, check_is_setting
 from whitelab.statistics import correlation, geometry
-from whitelab.statistics.significance import bootstrap, bootstrap_counts, bootstrap_means, halved
+from whitelab.statistics.significance import bootstrap, bootstrap_counts, halved
 from whitelab.statistics.with_labels import average_precision, v_measure
 from whitelab.whitening import fit, variant
 
@@ -209,7 +209,7 @@ def advise_search(space: RetrievalSpace, chosen: Setting, purpose: str = "rank",
         sizes = (_kept(one.setting, one.protocol.rank, space_of.dim) for one in found)
         tried = [Tried.whole(*each) for each in zip(settings, sizes, strict=True)]
     named = protocol.as_dict() | _VARIED, _AS_IT_COMES + protocol.line()
-    return answer(_means(100 * values, tried, measured, named, weighing), purpose)
+    return answer(_means(100 * values, torch.ones(values.shape[1]).double(), tried, measured, named, weighing), purpose)
 
 
 def advise_texts(
@@ -235,12 +235,16 @@ def advise_texts(
         return answer(_grouped(space, data, settings, model, progress), purpose)
     how, (measuring, weighing) = How("linear"), _parts(progress, purpose)
     found = _each(settings, lambda setting: probe(space, data, setting, how, model=model), measuring)
-    values = 100 * torch.from_numpy(np.stack([one.hits for one in found])).double()
+    hits = 100 * torch.from_numpy(np.stack([one.hits for one in found])).double()
+    texts = same_texts(data)[np.array(data.split) == data.scored_split] if data.scored_split else same_texts(data)
+    _, place, rows = np.unique(texts, return_inverse=True, return_counts=True)  # which stay together when drawn anew
+    values = torch.zeros(len(found), len(rows)).double().index_add(1, torch.from_numpy(place), hits)
     tried = [Tried.whole(setting, _kept(setting, one.rank, space.dim)) for setting, one in _both(settings, found)]
     protocol = {"task": data.task, "model": model, "classifier": how.on(data), "fit": how.fit} | _VARIED
     pooled = " · here of all rows together, not fold by fold" * (found[0].folds > 1)
     line = f"{_AS_IT_COMES}{found[0].protocol}{pooled} · {data.source}"
-    return answer(_means(values, tried, ("Accuracy x 100", "texts"), (protocol, line), weighing), purpose)
+    measured, sizes = ("Accuracy x 100", "texts"), torch.from_numpy(rows).double()
+    return answer(_means(values, sizes, tried, measured, (protocol, line), weighing), purpose)
 
 
 def _grouped(
@@ -262,7 +266,7 @@ def _grouped(
         f"{model} · {data.source} · k-means with as many clusters as classes, rows of unit length, mean of "
         f"{CLUSTERINGS} runs, each the best of {CLUSTER_STARTS} starts"
     )
-    measured = "V-measure x 100", "texts", len(labels)
+    measured = "V-measure x 100", "texts", len(rows.unique())
     tried = list(map(Tried.whole, settings, dims))
     return weigh(tried, drawn, of_halves, measured, (protocol, line), CLUSTERINGS)
 
@@ -327,17 +331,18 @@ def _protocol(scores: list[Score] | list[CodedScore]) -> tuple[dict, str]:
 
 
 def _means(
-    values: Float[Tensor, "v q"],
+    sums: Float[Tensor, "v q"],
+    sizes: Float[Tensor, "q"],
     tried: list[Tried],
     measured: tuple[str, str],
     protocol: tuple[dict, str],
     progress: Progress,
 ) -> Evidence:
     def means(counts: Float[Tensor, "q b"]) -> Float[Tensor, "v b"]:
-        return values @ counts / counts.sum(0)
+        return sums @ counts / (sizes @ counts)
 
-    drawn = bootstrap_means(values, enough(len(tried)), progress=progress)
-    return weigh(tried, drawn, means(random_halves(values.shape[1])), (*measured, values.shape[1]), protocol)
+    drawn = bootstrap_counts(len(sizes), means, enough(len(tried)), progress=progress)
+    return weigh(tried, drawn, means(random_halves(len(sizes))), (*measured, len(sizes)), protocol)
 
 
 def _kept(setting: Setting, rank: int, dim: int) -> int:
