@@ -146,7 +146,7 @@ def test_what_nobody_waits_for_does_not_pile_up(behind):
     assert queue.submit(names[0], "Anew", lambda progress: 1) is not left[0]
 
 
-def test_a_long_job_does_not_hold_up_the_next_and_the_last_worker_takes_none_that_is_known_to_be_long(monkeypatch):
+def test_a_long_job_does_not_hold_up_the_next_and_at_most_three_are_under_way(monkeypatch):
     monkeypatch.setattr(worker, "LONG_SECONDS", 0.05)
     queue, release, started = Jobs(), threading.Event(), threading.Semaphore(0)
 
@@ -154,44 +154,13 @@ def test_a_long_job_does_not_hold_up_the_next_and_the_last_worker_takes_none_tha
         started.release()
         return release.wait(PATIENCE)
 
-    assert queue.submit("first", "Long", lambda progress: time.sleep(0.1)).join(PATIENCE)
     jobs = [queue.submit(str(number), "Long", work) for number in range(4)]
-    for _ in range(worker.WORKERS - 1):
+    for _ in range(worker.WORKERS):
         assert started.acquire(timeout=PATIENCE)
     assert not started.acquire(timeout=0.2)
-    assert [job.state for job in jobs] == ["running"] * 2 + ["queued"] * 2
-    assert queue.submit("second", "New", lambda progress: 2).join(PATIENCE)
-    late = queue.submit("third", "New", work)  # long, as it turns out
-    assert started.acquire(timeout=PATIENCE)
-    after = queue.submit("fourth", "New", lambda progress: 4)
-    assert not after.join(0.2)
+    assert [job.state for job in jobs] == ["running"] * 3 + ["queued"]
     release.set()
-    assert all(job.join(PATIENCE) for job in (*jobs, late, after))
-
-
-@pytest.mark.parametrize(("kind", "other"), [("Long", "Short"), ("Short", "Long")])
-def test_neither_short_jobs_nor_long_ones_wait_for_the_other_kind(held, kind, other):
-    clock = Clock()
-    queue = Jobs(clock=clock)
-
-    def lasting(seconds):
-        def work(progress):
-            clock.now += seconds
-            return seconds
-
-        return work
-
-    for title, seconds in {"Long": 20.0, "Short": 0.1}.items():
-        assert queue.submit(title, title, lasting(seconds)).join(PATIENCE)
-        while queue._running:  # how long it took is known once a worker is done with it
-            time.sleep(0.001)
-    queue.submit("held", kind, held)
-    assert held.started.wait(PATIENCE)  # for no second of this clock, so that the next of its kind has to wait
-    waiting = queue.submit("waiting", kind, lasting(0.0))
-    assert all(queue.submit(str(number), other, lasting(0.0)).join(PATIENCE) for number in range(3))
-    assert (waiting.state, queue.before(waiting)) == ("queued", kind)
-    held.release.set()
-    assert waiting.join(PATIENCE)
+    assert all(job.join(PATIENCE) for job in jobs)
 
 
 def test_a_running_job_stops_at_its_next_report_once_cancelled(held):

@@ -31,10 +31,8 @@ KIND = "job"
 REFUSED = (DataError, ModelError)  # what a visitor asked for cannot be had: said on the page, no fault to look for
 LONG_SECONDS = 1.0  # a job that has run for so long no longer holds up the next
 IDLE_SECONDS = 5.0  # after which a worker gives back what its jobs have freed
-WORKERS = 3  # jobs under way at once; the last worker takes none that is known to be long
+WORKERS = 3  # jobs under way at once, all but the last of them long ones
 LEFT_KEPT = 50  # jobs in the queue for which nobody waits; they hold what they were asked of, the oldest go first
-TITLES_KEPT = 200  # how long jobs of a title take; titles may name data, so there is no end of them
-RECENT = 0.3  # weight of the last job in how long those of its title take
 SLOTS_KEPT = 1000  # visitors leave without a word; the slots claimed longest ago go first
 
 _log = logging.getLogger(__name__)
@@ -69,7 +67,6 @@ class Job:
         self.shown = False  # whether any visitor was shown how it failed or was cancelled
         self._submitted = clock()
         self.started: float | None = None
-        self.ended: float | None = None
         self._work: Work | None = work
         self._clock = clock
         self._lock = threading.Lock()
@@ -195,17 +192,14 @@ class Job:
     def _end(self, state: str) -> None:
         self._work = None  # its closure may hold large arrays
         self.seconds_left = None
-        self.state, self.ended = state, self._clock()
+        self.state = state
         self._finished.set()
 
 
 class Jobs:
-    """A queue in two lanes, so that what is there in a moment does not wait for a sweep, nor a sweep for all of those.
+    """A queue whose jobs run one after another, but for long ones, beside which the next begins.
 
-    A job is long once it runs for `LONG_SECONDS`, or where those of its title usually do. In a lane jobs run one after
-    another, but for long ones, beside which the next begins. A job that nobody waits for any more lets those go first
-    that somebody waits for, see `turn`.
-
+    A job that nobody waits for any more lets those go first that somebody waits for, see `turn`.
     At most `workers` are under way at once and `kept` finished ones stay; the least recently used go first. Their
     results take part of a `memory`, where there is one, and those it has no room for go earlier.
     """
@@ -225,7 +219,6 @@ class Jobs:
         self._queue: deque[Job] = deque()
         self._running: list[Job] = []
         self._workers = 0
-        self._seconds: dict[str, float] = {}  # that jobs of a title take, smoothed, in order of use
         self._turn = threading.Condition(self._lock)
 
     def submit(self, key: str, title: str, work: Work, unit: str = "") -> Job:
@@ -293,9 +286,8 @@ class Jobs:
             return sorted(open_jobs, key=self._behind)
 
     def before(self, job: Job) -> str:
-        """The titles of the jobs that run before this one in its lane; empty where it is the next."""
-        before = itertools.takewhile(lambda other: other is not job, self.active())
-        return ", ".join(other.title for other in before if self._is_long(other) == self._is_long(job))
+        """The titles of the jobs that run before this one; empty where it is the next."""
+        return ", ".join(other.title for other in itertools.takewhile(lambda other: other is not job, self.active()))
 
     def is_open(self, key: str) -> bool:
         """Whether there is a job of this key and it waits or runs."""
@@ -304,21 +296,6 @@ class Jobs:
     def _behind(self, job: Job) -> bool:
         """Whether a job lets others go first: nobody waits for it any more."""
         return job.state == "queued" and not job.awaited(self._turned)
-
-    def _is_long(self, job: Job) -> bool:
-        return self._seconds.get(job.title, 0.0) >= LONG_SECONDS or self._ran(job) >= LONG_SECONDS
-
-    def _ran(self, job: Job) -> float:
-        """Seconds that a job has run so far, or in all."""
-        return 0.0 if job.started is None else (self._clock() if job.ended is None else job.ended) - job.started
-
-    def _learn(self, job: Job) -> None:
-        """Note how long a job took that was done."""
-        took = self._ran(job)
-        before = self._seconds.pop(job.title, took)
-        self._seconds[job.title] = before + RECENT * (took - before)
-        if len(self._seconds) > TITLES_KEPT:
-            del self._seconds[next(iter(self._seconds))]
 
     def forget(self, key: str) -> None:
         """Drop the job of this key, cancelling it if it is open, so that the key can be submitted anew."""
@@ -380,36 +357,24 @@ class Jobs:
     def _serve_one(self, patience: float | None) -> bool:
         """Do the next job; False where none has come within `patience` seconds."""
         with self._turn:
-            while (job := self._next()) is None:
-                if not self._turn.wait(self._until_one_is_long() if self._queue else patience) and not self._queue:
+            while not self._queue or (pause := self._until_all_are_long()) > 0:
+                if not self._turn.wait(pause if self._queue else patience) and not self._queue:
                     return False
+            job = min(self._queue, key=self._behind)
             self._queue.remove(job)
             self._running.append(job)
         job.run()
         self._keep(job)
         with self._turn:
             self._running.remove(job)
-            if job.state == "done":
-                self._learn(job)
             self._prune()
             self._turn.notify_all()
         return True
 
-    def _next(self) -> Job | None:
-        """The queued job whose turn it is; None where there is none, or none that may begin beside those under way."""
-        return next(filter(self._may_begin, sorted(self._queue, key=self._behind)), None)
-
-    def _may_begin(self, job: Job) -> bool:
-        long = self._is_long(job)
-        lane = [one for one in self._running if self._is_long(one) == long]
-        places = self._most - 1 if long and self._most > 1 else self._most
-        free = len(self._running) < self._most and len(lane) < places
-        return free and all(self._ran(one) >= LONG_SECONDS for one in lane)
-
-    def _until_one_is_long(self) -> float | None:
-        """Seconds until a job under way has run long enough for another to begin beside it; None where all have."""
-        left = [LONG_SECONDS - self._ran(job) for job in self._running]
-        return min((seconds for seconds in left if seconds > 0), default=None)
+    def _until_all_are_long(self) -> float:
+        """Seconds until every job under way has run long enough for another to begin beside it."""
+        begun = [self._clock() if job.started is None else job.started for job in self._running]
+        return max((LONG_SECONDS - (self._clock() - start) for start in begun), default=0.0)
 
 
 def is_open(job: Job | None) -> bool:
