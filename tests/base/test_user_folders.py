@@ -1,18 +1,19 @@
 """Laws of the places on this machine: a home folder that is not there is one line everywhere, never a traceback."""
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from whitelab.base.user_folders import expanded, user_folder
+from whitelab.base.user_folders import expanded, name_of, user_folder
 from whitelab.cli import main
-from whitelab.datasets import DataError, discover, discover_labelled, fetch
+from whitelab.datasets import DataError, data_name, discover, discover_labelled, fetch
 from whitelab.datasets.layouts import file_at
 from whitelab.encoding.checkpoints import find_model, on_disk, runs_root, version
 from whitelab.encoding.names import ModelError, allowed, shown_name
-from whitelab.scoring.fit_text import scope_text
+from whitelab.scoring.fit_text import scope_name, scope_text
 from whitelab.statistics.moments import Moments
 from whitelab.store.embedding_store import StoreError, default_root
 from whitelab.training import TrainConfig, runs
@@ -26,7 +27,7 @@ NOBODY = "~nobody-there/x"
 def test_a_model_in_the_home_folder_of_nobody_is_missing_like_any_other():
     with pytest.raises(ModelError, match=r"model='~nobody-there/x' must be a folder with config.json"):
         find_model(NOBODY)
-    assert (version(NOBODY), shown_name(NOBODY), on_disk(NOBODY), allowed(NOBODY)) == ("", NOBODY, True, True)
+    assert (version(NOBODY), shown_name(NOBODY), on_disk(NOBODY), allowed(NOBODY)) == ("", "x", True, True)
 
 
 def test_a_pattern_of_the_operator_in_the_home_folder_of_nobody_allows_nothing(tmp_path, monkeypatch):
@@ -70,6 +71,47 @@ def test_a_file_is_found_where_it_is_and_nowhere_else(tmp_path, monkeypatch):
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     assert file_at(str(tmp_path / "a.txt")) == file_at("~/a.txt") == tmp_path / "a.txt"
     assert [file_at(path) for path in (tmp_path, "~", NOBODY, "x" * 5000, "a\0b", "")] == [None] * 6
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    {
+        "/home/who/clients/acme/notes.txt": "notes.txt",
+        "~/clients/acme/notes.txt": "notes.txt",
+        "~nobody-there/acme/notes.txt": "notes.txt",
+        "../acme/notes.txt": "notes.txt",
+        "acme/notes.txt": "notes.txt",
+        "acme/notes.txt, without what is scored": "notes.txt, without what is scored",
+        "acme/./": "acme",
+        "~": "home",
+        "..": "home",
+        "work/..": "folder",
+        ".": "folder",
+        "link": "link",
+        "link/..": "folder",
+        "/": "",
+    }.items(),
+    ids=str,
+)
+def test_of_a_path_its_name_leaves_the_machine_by_whatever_way_it_is_told(path, name, tmp_path, monkeypatch):
+    (tmp_path / "home" / "folder" / "work").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path / "home" / "folder")
+    Path("link").symlink_to(Path("work"))
+    config = TrainConfig(model=f"random:{path}:1", corpus=path, evaluation=path).without_paths()
+    assert [name_of(path), data_name(path), scope_name(path), config["corpus"], config["evaluation"]] == [name] * 5
+    assert scope_name(f"corpus:{path}") == f"corpus:{name}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["", "demo", "demo, sts12", "upload ab12cd", "an uploaded text", "x" * 5000, r"C:\a.txt", "a\0b", " a.txt "],
+)
+def test_words_that_are_no_path_leave_the_machine_as_they_are(words, tmp_path, monkeypatch):
+    assert name_of(words) == words
+    monkeypatch.setattr(os, "getcwd", lambda: os.stat(tmp_path / "gone"))  # a folder that somebody removed
+    assert name_of(words) == words
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,9 @@ def test_the_name_shown_is_the_name_found(folder, monkeypatch):
     assert shown_name(str(folder)) == find_model(str(folder)).name
     monkeypatch.chdir(folder)
     assert shown_name(".") == find_model(".").name == folder.name
+    for gone in ("/home/who/acme", "~/acme-gone/acme", "../acme-gone/acme"):
+        assert shown_name(gone) == "acme"
+        assert shown_name(f"random:{gone}:1") == "random@0:acme[:1]"
     assert shown_name("bundled") == "all-MiniLM-L6-v2"
     assert shown_name("google-bert/bert-base-uncased") == "google-bert/bert-base-uncased"
     assert shown_name(f"random@7:{folder}") == find_model(f"random@7:{folder}").name == f"random@7:{folder.name}"

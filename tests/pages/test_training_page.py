@@ -422,7 +422,7 @@ def test_of_a_run_without_pairs_to_be_scored_on_only_the_loss_is_drawn_which_is_
     assert not [label for label in metrics(at) if "simcse-1" in label]
     assert said(at, "Here a run's start and its result are scored on")
     assert not said(at, "The curves above score raw vectors.")
-    assert table(at, "Run")["Start, sentences"].tolist() == [config.model]  # of sentences no name is known
+    assert table(at, "Run")["Start, sentences"].tolist() == ["model"]  # of sentences no name is known
     put(create(config, SENTENCES), 4, FINISHED)
     at = visit(runs="simcse-1,simcse-2")
     assert said(at, "The curves above score raw vectors.")

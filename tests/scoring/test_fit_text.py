@@ -14,7 +14,7 @@ from whitelab.scoring.setting import Setting
 
 def test_a_scope_leaves_the_machine_without_a_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for fit, name in (("task", "task"), ("demo", "demo"), ("/a/b.txt", "b.txt"), ("corpus:/a/b/", "corpus:b")):
+    for fit, name in (("task", "task"), ("demo", "demo"), ("~/a/b.txt", "b.txt"), ("corpus:../b/", "corpus:b")):
         assert scope_name(fit) == name
     assert scope_name("corpus:.") == f"corpus:{tmp_path.name}"
 

@@ -1,7 +1,9 @@
 """The best model is kept, loads like any other and says how it came about."""
 
 import json
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,7 +14,7 @@ from transformers import AutoTokenizer
 
 import whitelab
 from whitelab import whitening
-from whitelab.encoding.checkpoints import origin_note
+from whitelab.encoding.checkpoints import TRAINING_FILE, origin_note
 from whitelab.encoding.embed import embed
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.encoders import load_encoder
@@ -116,6 +118,28 @@ def test_the_cards_of_a_run_and_of_its_exports_say_how_it_was_trained(config, pa
         assert str(tmp_path) not in card  # which is somebody's machine
     drawn = load_encoder(f"random:{tmp_path / 'model'}", device="cpu")
     assert "trained" not in origin_note(drawn.name, drawn.files)
+
+
+@pytest.mark.parametrize(
+    "words", ["{0}/clients/acme/notes.txt", "~/clients/acme/notes.txt", "../clients/acme/notes.txt"]
+)
+@pytest.mark.parametrize("model", ["{0}", "random:{0}", "random:{0}:1", "~/model:1", "../home/model"])
+def test_what_a_run_leaves_behind_holds_no_path_of_the_machine(config, tmp_path, monkeypatch, model, words):
+    home = tmp_path / "home"
+    shutil.copytree(config.model, home / "model")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    monkeypatch.chdir(home)
+    model, words = model.format(home / "model"), words.format(home)
+    list(train(replace(config, model=model, corpus=words, evaluation=words, steps=1), SENTENCES, None, "run"))
+    files = [file for file in Path("run", "model").rglob("*") if file.suffix in (".md", ".json", ".txt")]
+    assert {"README.md", TRAINING_FILE, "config.json", "tokenizer_config.json"} <= {file.name for file in files}
+    for file in files:
+        text = file.read_text("utf-8")
+        assert not [one for one in ("home", "clients", "~/", "../") if one in text], file.name
+    card = Path("run", "model", "README.md").read_text("utf-8")
+    assert "unique sentences, labels unused: notes.txt (" in card
+    assert "- corpus: notes.txt\n- evaluation: notes.txt\n" in card
 
 
 def test_sentences_that_are_also_scored_are_counted(config, pairs):

@@ -19,6 +19,19 @@ def expanded(path: str | Path) -> Path:
         raise ValueError(f"{path}: cannot be opened ({error})") from None
 
 
+def name_of(path: str | Path) -> str:
+    """A path as it may leave the machine: the name of its file or folder, there or not, links not followed.
+
+    Of `.`, `..` and `~` that is the folder's own name; text that is no path stays as it is.
+    """
+    if not str(path):
+        return ""
+    try:
+        return Path(os.path.abspath(expanded(path))).name  # `..` taken out, which Path.absolute leaves in
+    except (OSError, ValueError):  # no working directory, no home folder, a null character
+        return Path(path).name
+
+
 def user_folder(kind: str) -> Path:
     """whitelab's folder for `cache` or `data` among this user's, by the conventions of the system.
 

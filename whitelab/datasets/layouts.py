@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from whitelab.base.installation import program, shipped
-from whitelab.base.user_folders import expanded
+from whitelab.base.user_folders import expanded, name_of
 from whitelab.datasets.in_memory import PREFIX, held
 from whitelab.datasets.offered import check_offered
 from whitelab.datasets.pairs import SPLITS, DataError
@@ -232,7 +232,7 @@ def data_name(data: str | Path) -> str:
     if str(data).startswith(PREFIX):
         pairs = held(data)
         return pairs.source if pairs else ""
-    return data_path(data).absolute().name
+    return name_of(data)
 
 
 def data_path(data: str | Path) -> Path:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from whitelab.base.user_folders import expanded
+from whitelab.base.user_folders import expanded, name_of
 
 BUNDLED = "bundled"
 BUNDLED_NAME = "all-MiniLM-L6-v2"
@@ -90,10 +90,11 @@ class ModelName:
 
 
 def shown_name(model: str) -> str:
-    """The name `find_model` gives a model, without looking for it."""
+    """The name `find_model` gives a model, without looking for it; of a folder that is gone its own, with no path."""
     name = ModelName.parse(model)
-    path = folder_of(name.base)
-    return name.shown if path is None else replace(name, base=path.resolve().name).shown
+    if (path := folder_of(name.base)) is not None:
+        return replace(name, base=path.resolve().name).shown
+    return replace(name, base=name_of(name.base)).shown if is_path(name.base) else name.shown
 
 
 def check_alone(name: str) -> None:

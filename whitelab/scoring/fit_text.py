@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from whitelab.base.user_folders import name_of
 from whitelab.corpus.fitting import CORPUS, corpus_rows
 from whitelab.corpus.manifest import finished
 from whitelab.datasets import DataError, all_published, discover, load_sentences, load_text
@@ -50,7 +51,7 @@ def scope_name(fit: str, texts: Mapping[str, LayerRows | MeasuredRows] | None = 
     before = CORPUS if fit.startswith(CORPUS) else ""
     text = (texts or {}).get(fit)
     mark = f"-{text.mark}" if isinstance(text, MeasuredRows) and text.mark else ""
-    return before + Path(fit.removeprefix(CORPUS)).absolute().name + mark
+    return before + name_of(fit.removeprefix(CORPUS)) + mark
 
 
 def fit_rows(

@@ -3,11 +3,11 @@
 import math
 from dataclasses import asdict, dataclass, fields, replace
 from numbers import Real
-from pathlib import Path
 
 from whitelab.base.checks import check_choice, check_int
 from whitelab.base.devices import DTYPES
-from whitelab.encoding.names import BUNDLED
+from whitelab.base.user_folders import name_of
+from whitelab.encoding.names import BUNDLED, ModelError, shown_name
 from whitelab.encoding.pooling import POOLINGS
 from whitelab.statistics.geometry import POSITIVES
 from whitelab.training import objectives
@@ -21,6 +21,7 @@ COLLAPSED, DIVERGED = "collapsed", "diverged"
 
 _LEAST = {"batch": 2, "steps": 1, "warmup": 0, "accumulation": 1, "seed": 0}
 _LEAST |= {"max_length": 3, "eval_every": 0, "save_every": 1}
+_WORDS = ("corpus", "evaluation")  # which describe the data, often by its path
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class TrainConfig:
     """Everything that decides a run: equal configs on equal data give equal records, bit for bit on a CPU.
 
     `objective` is a spec (`objectives.OBJECTIVES`), `model` names the start. `corpus` and `evaluation` describe the
-    data for people and decide nothing.
+    data for people and decide nothing; what stands before a last slash in them does not leave the machine.
 
     `batch` None is 64, or the next the objective takes from there on; `settled` puts in the number.
 
@@ -109,7 +110,11 @@ class TrainConfig:
 
     def without_paths(self) -> dict:
         """As `as_dict`, as it may leave the machine: of a file or folder its name."""
-        return {name: _named(value) for name, value in self.as_dict().items()}
+        try:
+            model = shown_name(self.model)
+        except ModelError:  # no run begins from it, but it is listed
+            model = name_of(self.model)
+        return self.as_dict() | {"model": model} | {name: name_of(getattr(self, name)) for name in _WORDS}
 
     def rate(self, step: int) -> float:
         """What `lr` is multiplied by in `step` (1 to `steps`): never 0, so that no step is for nothing."""
@@ -125,10 +130,6 @@ class TrainConfig:
     def saves(self, step: int) -> bool:
         """Whether a checkpoint is due after `step`."""
         return step == self.steps or (step > 0 and step % self.save_every == 0)
-
-
-def _named(value: object) -> object:
-    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
 
 
 def _check_number(value, name: str) -> float:

@@ -11,6 +11,7 @@ from whitelab.retrieval.calibration import calibrate_search
 from whitelab.retrieval.embedded import FITS, RetrievalSpace, for_documents
 from whitelab.scoring.calibration import calibrate, tells_apart
 from whitelab.scoring.fit_scopes import Fitted, fit_scope
+from whitelab.scoring.fit_text import scope_name
 from whitelab.scoring.setting import FIT_SCOPES, TOKENS, Setting
 from whitelab.ui.frame.recipe import fitting, loading, opening, pooling
 from whitelab.ui.results.shelf import shelf
@@ -61,9 +62,10 @@ class Parcel:
         task = for_a_file(origin.task, _LONGEST) + (
             "" if origin.split == "all" else f"-{for_a_file(origin.split, _LONGEST)}"
         )
-        on, text = for_a_file(Path(setting.fit).stem, _LONGEST), self.space.texts.get(setting.fit)
+        name, text = scope_name(setting.fit).removeprefix(CORPUS), self.space.texts.get(setting.fit)
+        on = for_a_file(Path(name).stem, _LONGEST)
         if isinstance(text, MeasuredRows):  # folders of embedded text are often called alike
-            on = f"{for_a_file(Path(setting.fit.removeprefix(CORPUS)).name, _LONGEST)}-{text.mark}"
+            on = f"{for_a_file(name, _LONGEST)}-{text.mark}"
         return f"{made}-{task}" + ("" if setting.fit == "task" else f"-on-{on}")
 
     def stem_of(self, kind: str) -> str:

@@ -2,16 +2,16 @@
 
 import hashlib
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import streamlit as st
 
 from whitelab import figures
+from whitelab.base.user_folders import name_of
 from whitelab.base.wording import amount, duration, plain, spaced
 from whitelab.encoding.checkpoints import check_model, find_model
-from whitelab.encoding.names import BUNDLED, ModelError, ModelName, shown_name
+from whitelab.encoding.names import BUNDLED, ModelError, ModelName
 from whitelab.figures import heights
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord
 from whitelab.training.costs import seconds_left
@@ -193,7 +193,8 @@ def _row(one: Entry) -> dict:
     gain = None
     if _known(found.start, "spearman") is not None and _known(found.best, "spearman") is not None:
         gain = found.best.spearman - found.start.spearman
-    steps = spaced(config.steps)
+    steps, said = spaced(config.steps), config.without_paths()
+    start = config.model if name_of(config.model) == config.model else said["model"]  # `bundled:3` is short
     return {
         "Run": one.name,
         "Objective": found.label,
@@ -204,7 +205,7 @@ def _row(one: Entry) -> dict:
         "Steps × batch": f"{steps} × {config.batch * config.accumulation}" if config.batch else steps,
         "Rate": config.lr,
         "Seed": config.seed,
-        "Start, sentences": ", ".join(filter(None, (config.model, Path(config.corpus).name))),
+        "Start, sentences": ", ".join(filter(None, (start, said["corpus"]))),
     }
 
 
@@ -537,7 +538,5 @@ def code(known: Sequence[Entry]) -> str:
 def trained_of(one: Entry) -> dict:
     """What was trained on what, how, and scored on which pairs, of which step the model is; no path of this machine."""
     config, best = one.summary.config.without_paths(), one.summary.best
-    with suppress(ModelError):
-        config["model"] = shown_name(one.summary.config.model)
     how = {name: config[name] for name in ("corpus", "batch", "accumulation", "steps", "pooling", "max_length")}
     return {"start": config["model"], **how, "evaluation": config["evaluation"], "kept_step": best and best.step}
