@@ -4,8 +4,9 @@ A spec travels through addresses, caches and protocols as it is. A family keeps 
 module checks a text against it and writes out every parameter, so that equal specs are equal strings.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from whitelab.base.checks import check_choice, check_is
 from whitelab.base.wording import capitalised
@@ -104,15 +105,30 @@ def _shown(value: Value) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
-def read(
-    spec: str, family: str, table: Mapping, dim: int | None = None
-) -> tuple[str, tuple[tuple[str, Value], ...], tuple[Parameter, ...]]:
-    """`NAME[:param=value,...]` -> the fields of a `Spec`; parameters not given have their defaults.
+def family(name: str, table: Mapping) -> tuple[Callable[..., Spec], Callable[[str], str]]:
+    """`parse` and `canonical` of the choices in a `table` of names to entries with `parameters`; errors call it `name`.
 
-    `table` maps names to entries with `parameters`, `family` is what errors call it. Raises ValueError for an
-    unknown name or parameter and for a value out of range (where the range ends at d, only when `dim` is given),
-    TypeError for what is no text.
+    Both remember what they were asked.
     """
+
+    @lru_cache(1024)
+    def parse(spec: str, dim: int | None = None) -> Spec:
+        """`NAME[:param=value,...]` -> Spec; parameters not given have their defaults.
+
+        Raises ValueError for an unknown name or parameter and for a value out of range (where the range ends at d,
+        only when `dim` is given), TypeError for what is no text.
+        """
+        return _read(spec, name, table, dim)
+
+    @lru_cache(1024)
+    def canonical(spec: str) -> str:
+        """The text of `spec` with every parameter that counts, in the table's order."""
+        return str(parse(spec))
+
+    return parse, canonical
+
+
+def _read(spec: str, family: str, table: Mapping, dim: int | None) -> Spec:
     check_is(spec, family, str, repr(next(iter(table))))
     name, _, rest = spec.partition(":")
     check_choice(name or spec, family, table)
@@ -135,4 +151,4 @@ def read(
         values = {key: one.check(values[key], dim) if one.counts(values) else usual[key] for key, one in known.items()}
     except ValueError as error:
         raise ValueError(f"{family}={spec!r}: {error}") from None
-    return name, tuple(values.items()), parameters
+    return Spec(name, tuple(values.items()), parameters)

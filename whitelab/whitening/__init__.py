@@ -11,6 +11,7 @@ of coordinates, `direction_removal` those that take directions away, `registry` 
 and the `flow` that `flow_training` trains.
 """
 
+from whitelab.base.parameters import Spec
 from whitelab.whitening.direction_removal import fit_all_but_the_top, fit_common_component, fit_r2
 from whitelab.whitening.equivalence import Agreement, agreements
 from whitelab.whitening.groups import fit_group, fit_shuffled_group, fit_standardize
@@ -18,7 +19,6 @@ from whitelab.whitening.maps import Map, RowMap, Whitener, affine
 from whitelab.whitening.registry import (
     WHITENERS,
     Parameter,
-    Spec,
     Variant,
     canonical,
     check_k,

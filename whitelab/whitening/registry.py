@@ -7,14 +7,12 @@ writes out every parameter, so that equal specs are equal strings.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab.base import parameters
 from whitelab.base.checks import check_int, check_matrix, check_weights
-from whitelab.base.parameters import Parameter
+from whitelab.base.parameters import Parameter, family
 from whitelab.base.progress import Progress, silent
 from whitelab.base.wording import quantity
 from whitelab.statistics.moments import Moments, check_moments
@@ -261,41 +259,18 @@ WHITENERS: dict[str, Variant] = {
 # ------------------------------------------------------------------------------------------------- specs
 
 
-@dataclass(frozen=True)
-class Spec(parameters.Spec):
-    """A variant with all its parameters; `str()` is the canonical text."""
-
-    @property
-    def variant(self) -> Variant:
-        """The entry of `WHITENERS`."""
-        return WHITENERS[self.name]
-
-
-@lru_cache(1024)
-def parse(spec: str, dim: int | None = None) -> Spec:
-    """`NAME[:param=value,...]` -> Spec; parameters not given have their defaults.
-
-    Raises ValueError for an unknown name or parameter and for a value out of range (where the range ends at d,
-    only when `dim` is given).
-    """
-    return Spec(*parameters.read(spec, "whitening", WHITENERS, dim))
-
-
-@lru_cache(1024)
-def canonical(spec: str) -> str:
-    """The text of `spec` with every parameter that counts, in the registry's order."""
-    return str(parse(spec))
+parse, canonical = family("whitening", WHITENERS)
 
 
 def variant(spec: str) -> Variant:
     """The registry's entry of a spec."""
-    return parse(spec).variant
+    return WHITENERS[parse(spec).name]
 
 
 def label(spec: str) -> str:
     """A readable name: `Soft whitening (γ = 0.5, α = 0)`; of one with many parameters what is not as usual."""
-    found = parse(spec)
-    return (found.short_label if found.variant.of_rows else found.label)(found.variant.label)
+    found, entry = parse(spec), variant(spec)
+    return (found.short_label if entry.of_rows else found.label)(entry.label)
 
 
 def cosine_class(spec: str, k: int | None = None, dim: int | None = None) -> str:
@@ -307,7 +282,7 @@ def cosine_class(spec: str, k: int | None = None, dim: int | None = None) -> str
     found, k = parse(spec), None if k is not None and k == dim else k
     end = family_end(spec, dim, k)
     text = end[0] if end else str(found)
-    if text == "whitening" or found.variant.whitens:
+    if text == "whitening" or WHITENERS[found.name].whitens:
         if k is None:
             return "whitening"
         text = "correlation" if found.name in ("pca_cor", "zca_cor") else "covariance"
@@ -320,10 +295,10 @@ def eigenform(spec: str) -> str:
     A variant and its eigenform differ by a rotation after the map. Whatever is computed from the weighted directions
     alone, as cosines and held-out isotropy are, is not only equal for both but the same computation.
     """
-    found = parse(spec)
-    if found.variant.directions is not None and found.variant.whitens and not found.values:
+    found, entry = parse(spec), variant(spec)
+    if entry.directions is not None and entry.whitens and not found.values:
         for name, other in WHITENERS.items():
-            if other.directions is found.variant.directions and other.whitens:
+            if other.directions is entry.directions and other.whitens:
                 return name
     return str(found)
 
@@ -435,11 +410,11 @@ def fit(spec: str, moments: Moments, k: int | None = None) -> Whitener:
     TypeError for rows.
     """
     found = parse(spec, check_moments(moments).dim)
-    k = check_k(k, spec, moments.dim)
-    if found.variant.of_rows:
+    k, entry = check_k(k, spec, moments.dim), variant(spec)
+    if entry.of_rows:
         raise ValueError(f"whitening={spec!r} is fitted to rows, which moments do not hold: fit_to_rows takes them")
-    keep = {"k": k} if found.variant.takes_k else {}
-    fitted = found.variant.fit(moments, **keep, **dict(found.values))
+    keep = {"k": k} if entry.takes_k else {}
+    fitted = entry.fit(moments, **keep, **dict(found.values))
     return Whitener(str(found), fitted.mean, fitted.matrix, fitted.rank, fitted.k, fitted.count)
 
 
@@ -459,15 +434,15 @@ def fit_to_rows(
     counts = x.new_ones(len(x)) if counts is None else check_weights(counts, len(x)).to(x.device)
     used = counts > 0
     x, counts = (x, counts) if used.all() else (x[used], counts[used])
-    found = parse(spec, x.shape[1])
-    if not found.variant.of_rows:
+    found, entry = parse(spec, x.shape[1]), variant(spec)
+    if not entry.of_rows:
         return fit(spec, Moments.of(x, counts), k)
     check_k(k, spec, x.shape[1])
-    return replace(found.variant.fit(x, counts, **dict(found.values), progress=progress), name=str(found))
+    return replace(entry.fit(x, counts, **dict(found.values), progress=progress), name=str(found))
 
 
 def directions(spec: str, moments: Moments) -> Directions:
     """The weighted directions of `spec`, most important first. Raises ValueError where k has no meaning."""
     found = parse(spec, moments.dim)
     check_takes_k(spec)
-    return found.variant.directions(moments, **dict(found.values))
+    return variant(spec).directions(moments, **dict(found.values))

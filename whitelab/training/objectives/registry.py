@@ -13,8 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from whitelab.base import parameters
-from whitelab.base.parameters import Parameter, Spec
+from whitelab.base.parameters import Parameter, Spec, family
 from whitelab.training.objectives import heads, losses
 
 TRIED = 512  # sentences of noise on which larger batches are checked
@@ -528,18 +527,7 @@ OBJECTIVES: dict[str, Objective] = {
 }
 
 
-def parse(spec: str, dim: int | None = None) -> Spec:
-    """`NAME[:param=value,...]` -> Spec; parameters not given have their defaults.
-
-    Raises ValueError for an unknown name or parameter and for a value out of range (where the range ends at the
-    width d of the encoder, only when `dim` is given).
-    """
-    return Spec(*parameters.read(spec, "objective", OBJECTIVES, dim))
-
-
-def canonical(spec: str) -> str:
-    """The text of `spec` with every parameter that counts, in the registry's order."""
-    return str(parse(spec))
+parse, canonical = family("objective", OBJECTIVES)  # a range that ends at d ends at the width of the encoder
 
 
 def objective(spec: str) -> Objective:
