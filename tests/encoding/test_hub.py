@@ -252,8 +252,8 @@ REFUSALS = {
     "forbidden": ((403, None), "model='some/name"),
     "disabled": ((403, None, "Access to this resource is disabled."), "model='some/name"),
     "no such revision": ((404, "RevisionNotFound"), "could not be downloaded"),
-    "broken hub": ((500, None), "name a local folder, or use model='bundled'"),
-    "busy hub": ((429, None), "name a local folder, or use model='bundled'"),
+    "broken hub": ((500, None), "answered 500, a fault of its own: try again in a few minutes; or name a local folder"),
+    "busy hub": ((429, None), "answered 429, too many requests: try again in a few minutes; or name a local folder"),
     "wrong token": (
         (401, None, "Invalid credentials in Authorization header"),
         "model='some/name",
@@ -281,10 +281,18 @@ def test_a_hub_that_does_not_answer_is_one_line_that_says_what_to_do(ask):
     assert "\n" not in said
 
 
+def test_an_address_that_is_none_of_a_hub_is_named(ask):
+    said = ask("ftp://127.0.0.1", "some/name")
+    assert (
+        said
+        == "ModelError model='some/name' could not be downloaded: HF_ENDPOINT=ftp://127.0.0.1 is no address of a hub"
+    )
+
+
 def test_offline_mode_is_one_line_that_says_what_to_do(hub, ask, whole):
     hub.offer("some/name", whole)
     said = ask(hub.url, "some/name", HF_HUB_OFFLINE="1")
-    assert said.startswith("ModelError model='some/name' is not on this machine")
+    assert said.startswith("ModelError model='some/name' is not on this machine, and HF_HUB_OFFLINE is set")
     assert hub.asked == []
 
 

@@ -7,7 +7,6 @@ fetches for it, what `progress` raises is swallowed, so nobody could cancel.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import re
@@ -18,8 +17,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from whitelab.base.hub import FULL, failure, line
 from whitelab.base.progress import Progress, silent, ticker
-from whitelab.base.wording import amount, duration, first_line
+from whitelab.base.wording import amount
 from whitelab.datasets.archives import unpack
 from whitelab.datasets.layouts import data_path, discover
 from whitelab.datasets.pairs import DataError
@@ -205,52 +205,33 @@ def _failures_in_one_line(source: Source, folder: Path) -> Iterator[None]:
     """Every failure of the network, the hub and the disk as a DownloadError that says what to do."""
     import httpx2
     from filelock import Timeout
-    from huggingface_hub import constants
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
-    hub = constants.ENDPOINT
     try:
         yield
         return
-    except OfflineModeIsEnabled:
-        reason = f"HF_HUB_OFFLINE is set, so nothing is fetched: unset it, or {_by_hand(source, folder)}"
     except HfHubHTTPError as error:
-        reason = f"{hub} answered {error.response.status_code}{_refusal(source, error.response)}"
-    except (httpx2.InvalidURL, httpx2.UnsupportedProtocol):
-        reason = f"HF_ENDPOINT={hub} is no address of a hub"
-    except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
-        advice = f"connect to the internet, set HF_ENDPOINT to a mirror, or {_by_hand(source, folder)}"
-        reason = f"{hub} was not reached ({_line(error)}): {advice}"
-    except httpx2.HTTPError as error:
-        reason = f"the connection was cut ({_line(error)}): try again"
+        reason = f"{failure(error)}{_refusal(source, error.response)}"
+    except (OfflineModeIsEnabled, httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
+        reason = f"{failure(error)}, or {_by_hand(source, folder)}"
+    except (httpx2.InvalidURL, httpx2.HTTPError) as error:
+        reason = failure(error)
     except Timeout:
         reason = f"another process is fetching it into {folder}; wait for that"
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in FULL:
             reason = f"the disk of {folder} is full: free some space, about {amount(2 * source.size)} are needed"
         elif error.errno is None:  # http_get's, of more or fewer bytes than were announced
-            reason = f"what came is not what the hub announced ({_line(error)}): try again"
+            reason = f"what came is not what the hub announced ({line(error)}): try again"
         else:
             reason = f"{error.filename or folder} cannot be written ({error.strerror})"
     raise DownloadError(f"{source.name}: {reason}")
 
 
 def _refusal(source: Source, response) -> str:
-    """What an HTTP status means for who wants the data."""
-    from huggingface_hub.utils import parse_ratelimit_headers
-
-    status = response.status_code
-    if status in (401, 403):
+    """What a refusal means for who wants the data; empty where the status says it."""
+    if response.status_code in (401, 403):
         terms = f"Accept its terms on {source.home} if it asks for that"
         return f": it is closed, or not there. {terms}, then set HF_TOKEN or run `hf auth login`"
-    if status == 404:
-        return f": {response.url.path} is not there any more, see {source.home}"
-    if status == 429:
-        limit, after = parse_ratelimit_headers(response.headers), response.headers.get("Retry-After", "")
-        seconds = limit.reset_in_seconds if limit and not limit.remaining else int(after) if after.isdigit() else None
-        return f", too many requests: try again in {'a few minutes' if seconds is None else duration(seconds)}"
-    return ", a fault of its own: try again in a few minutes" if status >= 500 else f" ({response.reason_phrase})"
-
-
-def _line(error: BaseException) -> str:
-    return re.sub(r"\[Errno -?\d+\] ", "", first_line(error))[:200]
+    gone = response.status_code == 404
+    return f": {response.url.path} is not there any more, see {source.home}" if gone else ""

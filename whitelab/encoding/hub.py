@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from whitelab.base.hub import FULL, failure
 from whitelab.base.progress import Progress, ticker
 from whitelab.base.wording import first_line
 from whitelab.encoding.names import ModelError
@@ -31,20 +32,20 @@ def snapshot(name: str, patterns: tuple[str, ...], ignored: str, progress: Progr
             f"model={name!r} was not found on the Hugging Face hub: check the spelling, or set HF_TOKEN if it "
             f"is private"
         ) from None
-    except errors.LocalEntryNotFoundError:
+    except errors.LocalEntryNotFoundError as error:  # the client fell back on what is here, of which there is nothing
         raise ModelError(
-            f"model={name!r} is not on this machine and the Hugging Face hub does not answer: connect to the "
-            f"internet, name a local folder, or use model='bundled'"
+            f"model={name!r} is not on this machine, and {failure(error.__cause__)}; or name a local folder, or use "
+            f"model='bundled'"
         ) from None
     except OSError as error:
-        if error.errno == 28:
+        if error.errno in FULL:
             raise ModelError(f"model={name!r} does not fit on the disk: free some space and try again") from None
         raise ModelError(
             f"model={name!r} could not be downloaded ({first_line(error)}): try again, name a local folder, or "
             f"use model='bundled'"
         ) from None
     except Exception as error:  # the hub client has many more kinds of failure; none may reach a page
-        raise ModelError(f"model={name!r} could not be downloaded: {first_line(error)}") from None
+        raise ModelError(f"model={name!r} could not be downloaded: {failure(error)}") from None
 
 
 def check_repository(name: str) -> None:
