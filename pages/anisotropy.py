@@ -93,7 +93,7 @@ meaning = tabs(sections, "space") or ""
 per_layer = (
     f"for text in {tuple(map(str, shown))!r}:\n"
     "    for one in whitelab.layer_shapes(space, [whitelab.Setting.parse(text)]):\n"
-    "        print(text, one.layers, one.mean_cosine, one.participation_ratio)\n"
+    "        print(text, one.layers, one.mean_cosine, one.participation_ratio, one.effective_rank, one.top_share)\n"
 )
 
 close_page(

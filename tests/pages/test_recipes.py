@@ -173,7 +173,7 @@ EVERY = (*SPACED, "training")
 # The chart each page is about, and its columns; training and data have none that their own lines make.
 CHARTS = {
     "overview": ("layer-gains", "mean_cosine", "raw", "whitened", "cut"),
-    "anisotropy": ("by-layer", "mean_cosine"),
+    "anisotropy": ("by-layer", "mean_cosine", "participation_ratio", "effective_rank", "top_share"),
     "whitening": ("variants", "spearman", "low", "high"),
     "layers": ("whitened-pairs", "spearman"),
     "dimensions": ("k-curve", "spearman"),
