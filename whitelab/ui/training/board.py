@@ -521,7 +521,7 @@ def code(known: Sequence[Entry]) -> str:
     They read what the app keeps, so they are for who may begin runs: elsewhere runs lie on the operator's machine.
     """
     there = {one.name for one in known}
-    drawn = tuple(name for name in st.session_state.get(SHOWN, ()) if name in there)[:OVERLAID]
+    drawn = tuple(name for name in st.session_state.get(SHOWN) or () if name in there)[:OVERLAID]
     if not drawn or not long_runs.allowed():
         return ""
     return (
