@@ -4,7 +4,6 @@ import io
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from zipfile import ZIP_DEFLATED, ZipFile
 
 import streamlit as st
 
@@ -13,6 +12,7 @@ from whitelab.compare import AVERAGE, Cell, MtebScore, mteb_rows, read_mteb, wri
 from whitelab.compare.mteb_results import META
 from whitelab.datasets import DataError
 from whitelab.ui.widgets.uploader import uploader
+from whitelab.whitening.export import zip_folder
 
 LIMIT_MB = 5  # a file; those of the seven tasks have some kB
 Row = tuple[str, str, dict]
@@ -54,10 +54,9 @@ def read(files: Sequence[tuple[str, bytes]]) -> tuple[MtebScore, ...]:
 def packed(cells: Sequence[Cell]) -> bytes:
     """Every score in MTEB's layout, MODEL/SETTING/TASK.json, as a zip."""
     memory = io.BytesIO()
-    with tempfile.TemporaryDirectory(prefix="whitelab-") as home, ZipFile(memory, "w", ZIP_DEFLATED) as archive:
+    with tempfile.TemporaryDirectory(prefix="whitelab-") as home:
         write_mteb(cells, home)
-        for path in sorted(path for path in Path(home).rglob("*.json")):
-            archive.write(path, path.relative_to(home))
+        zip_folder(home, memory, ".")
     return memory.getvalue()
 
 

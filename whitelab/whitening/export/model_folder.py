@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
@@ -53,8 +54,8 @@ def write_scale(aside: Path, scale: Scale | None) -> str:
     return f"\n## What a cosine means\n\n```python\nimport numpy as np\n\n{lines}```\n"
 
 
-def zip_folder(folder: str | Path, path: str | Path, name: str = "") -> None:
-    """Pack a folder, under its own name or this one, into a .zip at `path`.
+def zip_folder(folder: str | Path, path: str | Path | BytesIO, name: str = "") -> None:
+    """Pack a folder, under its own name or this one ("." for none), into a .zip at `path` or in memory.
 
     Weights, which do not shrink, are stored as they are.
     """
