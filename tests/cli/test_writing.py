@@ -12,7 +12,15 @@ from whitelab.cli.writing import SECONDS, number, progress, short
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(None, "undefined"), (81.554, "81.55"), (-0.004, "0.00"), (-0.006, "-0.01"), (0.0, "0.00")]
+    ("value", "text"),
+    [
+        (None, "undefined"),
+        (float("nan"), "undefined"),
+        (81.554, "81.55"),
+        (-0.004, "0.00"),
+        (-0.006, "-0.01"),
+        (0.0, "0.00"),
+    ],
 )
 def test_what_rounds_to_zero_has_no_sign(value, text):
     assert number(value) == text

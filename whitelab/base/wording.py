@@ -26,6 +26,11 @@ def ratio(value: float) -> str:
     return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
 
 
+def number(value: float | None, form: str = "z.2f") -> str:
+    """`value` in the format `form`; 'undefined' for None or NaN. What rounds to zero has no sign (z)."""
+    return "undefined" if value is None or math.isnan(value) else format(value, form)
+
+
 def best_as_printed(values: Sequence[float | None], form: str = "%.2f") -> list[bool]:
     """Which of `values` are, printed in `form`, the highest; ties all are, None and NaN never."""
     shown = [None if value is None or math.isnan(value) else float(form % value) for value in values]

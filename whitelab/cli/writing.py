@@ -10,16 +10,11 @@ from contextvars import ContextVar
 from dataclasses import replace
 
 from whitelab.base.progress import Progress
-from whitelab.base.wording import counted
+from whitelab.base.wording import counted, number
 
 _ARGUMENT = re.compile(r"\b(?P<name>\w+)=(?P<value>'[^']*'|\[[^]]*\]|[^\s,;:()]+)")  # as the library's errors name one
 _GIVEN = ContextVar("given", default=None)  # the options of the command at work, in whose words notes are said
 SECONDS = 10  # between two lines of progress in a file
-
-
-def number(value: float | None, form: str = "z.2f") -> str:
-    """`value` in the format `form`; 'undefined' for None. What rounds to zero has no sign (z)."""
-    return "undefined" if value is None else format(value, form)
 
 
 def short(value: float | None) -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from whitelab.base.installation import RELEASE
+from whitelab.base.wording import number
 from whitelab.encoding import architectures
 from whitelab.encoding.checkpoints import TRAINING_FILE, licence_note
 from whitelab.encoding.pooling import POOLING_LABELS
@@ -169,7 +170,7 @@ def _scores(config: TrainConfig, scores: Scores) -> str:
     for name, one in rows:
         if one is not None:
             values = (one.spearman, one.alignment, one.uniformity)
-            shown = " | ".join("undefined" if value is None else f"{value:.3f}" for value in values)
+            shown = " | ".join(number(value, "z.3f") for value in values)
             lines.append(f"| {name} | {one.step} | {shown} |")
     pairs = config.evaluation or "pairs that are not named"
     return "\n".join(

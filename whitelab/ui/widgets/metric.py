@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from whitelab.base import wording
 from whitelab.scoring.paired import VERDICTS, Doubt
 from whitelab.scoring.score import Score
 from whitelab.ui.widgets.chart import keep_headline
@@ -71,9 +72,7 @@ def headlines(*metrics: Metric) -> None:
 
 def number(value: float | None, digits: int = 2) -> str:
     """A number for a headline; 'undefined' for None or NaN."""
-    if value is None or value != value:
-        return "undefined"
-    return f"{value:z.{digits}f}"  # z: what rounds to zero has no sign
+    return wording.number(value, f"z.{digits}f")
 
 
 def change(now: float | None, before: float | None, words: str = "", digits: int = 2) -> str | None:
