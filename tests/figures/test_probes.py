@@ -24,6 +24,20 @@ def test_names_below_a_confusion_matrix_lie_flat_or_stand_upright():
     assert set(figures.confusion([[3, 1], [0, 0]], classes, "an example").layout.xaxis.autotickangles) == {0, 90}
 
 
+@pytest.mark.parametrize("classes", [("10", "101"), ("01", "1.5"), ("2024-01-02", "2024-03-05"), ("0,4", "1")])
+def test_classes_are_names_though_they_look_like_numbers_or_dates(classes):
+    figure = figures.confusion([[3, 1], [0, 0]], classes, "an example")
+    assert {axis.type for axis in (figure.layout.xaxis, figure.layout.yaxis)} == {"category"}
+    assert (figure.data[0].x, figure.layout.xaxis.ticktext) == (classes, classes)
+
+
+def test_classes_that_begin_alike_are_not_one():
+    classes = "customer service by phone", "customer service by email"
+    figure = figures.confusion([[3, 1], [0, 2]], classes, "an example")
+    assert figure.data[0].x == figure.data[0].y == figure.layout.xaxis.tickvals == classes
+    assert {*figure.layout.xaxis.ticktext} == {"customer..."}
+
+
 def test_a_confusion_matrix_shows_counts_and_colours_shares():
     trace = figures.confusion([[3, 1], [0, 0]], ["<b>", "b"], "an example").data[0]
     assert [list(row) for row in trace.text] == [["3", "1"], ["0", "0"]]

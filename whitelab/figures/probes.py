@@ -33,7 +33,8 @@ def accuracy_by_layer(
 def confusion(table: Sequence[Sequence[int]], classes: Sequence[str], words: str) -> go.Figure:
     """How many rows of each class (down) were taken for each class (across), coloured by their share of the row."""
     counts = np.asarray(table, dtype=float)
-    names = [html.escape(textwrap.shorten(name, 18, placeholder="...")) for name in classes]
+    names = [html.escape(name) for name in classes]
+    short = [html.escape(textwrap.shorten(name, 18, placeholder="...")) for name in classes]
     shares, figure = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), Drawing()
     figure.add(
         "heatmap",
@@ -52,8 +53,10 @@ def confusion(table: Sequence[Sequence[int]], classes: Sequence[str], words: str
         text = [f"{value:.0f}" for value in counts.flat]
         in_cells(figure, across, down, text, inks(shares.flatten().tolist(), 0, 100, SCORE_SCALE), len(names))
     upright = {"autotickangles": [0, 90]}  # where there is no room side by side: names tilted by 30 degrees touch
-    figure.update_xaxes(title="Taken for", constrain="domain", **upright, **BARE)
-    figure.update_yaxes(title="Class", autorange="reversed", constrain="domain", **BARE)
+    # A class is a name whatever it looks like: Plotly would lay out 101 and 2024-01-02 along a scale.
+    named = {"type": "category", "tickvals": names, "ticktext": short}
+    figure.update_xaxes(title="Taken for", constrain="domain", **named, **upright, **BARE)
+    figure.update_yaxes(title="Class", autorange="reversed", constrain="domain", **named, **BARE)
     right = int(np.trace(counts))
     alt = f"Confusion matrix of {words}: {right} of {int(counts.sum())} rows on the diagonal"
     return finish(figure, alt, heights.CURVES, 10)
