@@ -43,6 +43,7 @@ from whitelab.whitening.export import (
     scale_lines,
     to_faiss,
     to_npz,
+    to_onnx,
     to_safetensors,
     to_sentence_transformers,
     zip_folder,
@@ -483,19 +484,21 @@ def test_a_folder_that_gives_other_vectors_is_never_left_behind(tmp_path, models
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("write", [to_sentence_transformers, to_onnx])
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"layers": (1, 4)}, "layers=.1, 4. must lie between 0 and 3"),
         ({"pooling": "max"}, "pooling='max' must be one of mean, cls"),
+        ({"whitener": fit_to_rows("clusters:m=2", rows())}, "is no affine map, and this .* export it as safetensors"),
         ({"whitener": fitted()}, f"whitener must take the model's d={DIM} dimensions, got 7"),
     ],
 )
-def test_what_does_not_fit_the_model_is_refused(tmp_path, models, changes, message):
+def test_what_does_not_fit_the_model_is_refused(tmp_path, models, write, changes, message):
     encoder = load_encoder(models(), device="cpu")
     settings = {"layers": (1,), "pooling": "mean", "whitener": fitted("none", None, combined(encoder, (1,)))}
     with pytest.raises(ValueError, match=message):
-        to_sentence_transformers(tmp_path / "model", encoder, **settings | changes)
+        write(tmp_path / "model", encoder, **settings | changes)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,21 +1,25 @@
 """A folder that holds a map with its encoder: filled aside, compared with whitelab, packed."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import numpy as np
+import torch
+from jaxtyping import Float
 from torch import Tensor
 
 import whitelab
+from whitelab.base.checks import check_layers
+from whitelab.encoding.embed import embed
 from whitelab.encoding.encoders import Encoder
 from whitelab.store.aside import folder_aside, let_read
-from whitelab.whitening import Whitener
-from whitelab.whitening.export.contents import as_json
-from whitelab.whitening.export.formats import RANDOM, Scale
+from whitelab.whitening import Map, Whitener
+from whitelab.whitening.export.contents import as_affine, as_json
+from whitelab.whitening.export.formats import FORMATS, RANDOM, Scale, check_holds
 from whitelab.whitening.export.npz_file import scale_lines
 from whitelab.whitening.export.places import ExportError, target, writing
 
@@ -28,6 +32,28 @@ WHITE_SPACE = "White space at the ends of a sentence, which whitelab strips from
 # of it by 1e-7 times the spread of its singular values, at most 1e5; a mistake changes it by more than a tenth.
 PROBES = ("A man is playing a guitar in front of the old house by the river.", "water")
 POOLED_TOLERANCE, MAPPED_TOLERANCE = 1e-3, 5e-2
+
+
+def checked(
+    form: str, encoder: Encoder, layers: Sequence[int], pooling: str, whitener: Map, protocol: Mapping | None
+) -> tuple[tuple[int, ...], str, Whitener, dict]:
+    """Layers, pooling and map that a form of `FORMATS` can hold with the encoder, and the record of them all.
+
+    Raises ExportError for a map or a dtype that it cannot hold, ValueError for layers or a pooling that do not exist.
+    """
+    layers, pooling = check_layers(layers, encoder.n_layers), check_holds(form, encoder.check_pooling(pooling))
+    whitener = as_affine(whitener)
+    if whitener.mean.shape[0] != encoder.dim:
+        raise ExportError(f"whitener must take the model's d={encoder.dim} dimensions, got {whitener.mean.shape[0]}")
+    if encoder.dtype != "float32":
+        raise ExportError(f"dtype={encoder.dtype!r} must be 'float32', in which {FORMATS[form].label} computes")
+    return layers, pooling, whitener, dict(protocol or {}) | encoder_record(encoder, layers, pooling, whitener)
+
+
+def pooled_probes(encoder: Encoder, layers: tuple[int, ...], pooling: str) -> Float[Tensor, "n d"]:
+    """What whitelab makes of `PROBES` before the map, in float64."""
+    values, _ = embed(encoder, PROBES, pooling)
+    return values[list(layers)].to(torch.float64).mean(dim=0)
 
 
 @contextmanager

@@ -29,7 +29,7 @@ def to_npz(path: str | Path, whitener: Map, protocol: Mapping, scale: Scale | No
     `cosine` and `percentile` is its percentile, and with `gold_cosine` and `gold` the gold score it stands for.
     Beside them, as text: `protocol` (JSON), `whitener` (JSON: name, rank, k, count) and `whitelab` (the
     version). No pickles: `numpy.load(path)` reads all of it. Raises ExportError where it cannot be written, for a map
-    that keeps no direction, and for one that is no mean and matrix, as `to_faiss` and `to_sentence_transformers` do.
+    that keeps no direction, and for one that is no mean and matrix, as all but `to_safetensors` do.
     """
     path = target(path, _is_npz)
     with writing(path):

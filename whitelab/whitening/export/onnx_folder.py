@@ -17,26 +17,25 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 import whitelab
-from whitelab.base.checks import check_layers
 from whitelab.base.installation import RELEASE, MissingLibraryError, install_line, need
 from whitelab.base.own_process import in_own_process
 from whitelab.base.wording import first_line
 from whitelab.encoding import architectures
 from whitelab.encoding.checkpoints import ModelFiles, origin_note
-from whitelab.encoding.embed import embed
 from whitelab.encoding.encoders import Encoder
 from whitelab.encoding.names import ONE_LAYER
 from whitelab.encoding.pooling import POOLINGS, padded
-from whitelab.whitening import Whitener
+from whitelab.whitening import Map, Whitener
 from whitelab.whitening.export.contents import as_float32, as_json, as_numpy, kept_matrix
-from whitelab.whitening.export.formats import Scale, check_holds
+from whitelab.whitening.export.formats import Scale
 from whitelab.whitening.export.model_folder import (
     MAPPED_TOLERANCE,
     PROBES,
     WHITE_SPACE,
     check_near,
-    encoder_record,
+    checked,
     model_folder,
+    pooled_probes,
     write_scale,
 )
 from whitelab.whitening.export.places import ExportError
@@ -104,7 +103,7 @@ def to_onnx(
     encoder: Encoder,
     layers: Sequence[int],
     pooling: str,
-    whitener: Whitener,
+    whitener: Map,
     protocol: Mapping | None = None,
     scale: Scale | None = None,
     *,
@@ -118,18 +117,13 @@ def to_onnx(
     `to_sentence_transformers` has it. `apart` writes the graph in a
     process of its own, from the encoder's files: for a server, whose other threads the exporter would keep waiting.
 
-    Raises MissingLibraryError where the extra `onnx` is not installed, ExportError where the model cannot be written
-    as a graph or gives other vectors there; ValueError for layers or a pooling that do not exist.
+    Raises MissingLibraryError where the extra `onnx` is not installed, ExportError where the model or the map cannot
+    be written as a graph or gives other vectors there; ValueError for layers or a pooling that do not exist.
     """
     need("onnx")
     if encoder.files.kind in ONE_LAYER:
         raise ExportError(f"model={encoder.name!r} cannot be exported to ONNX: it is {ONE_LAYER[encoder.files.kind]}")
-    if whitener.mean.shape[0] != encoder.dim:
-        raise ExportError(f"whitener must take the model's d={encoder.dim} dimensions, got {whitener.mean.shape[0]}")
-    if encoder.dtype != "float32":
-        raise ExportError(f"dtype={encoder.dtype!r} must be 'float32', in which the graph computes")
-    layers, pooling = check_layers(layers, encoder.n_layers), check_holds("onnx", encoder.check_pooling(pooling))
-    record = dict(protocol or {}) | encoder_record(encoder, layers, pooling, whitener)
+    layers, pooling, whitener, record = checked("onnx", encoder, layers, pooling, whitener, protocol)
     with model_folder(folder, record) as aside:
         head = _head(whitener)
         _check_size(encoder, head)
@@ -215,8 +209,7 @@ def _compare(aside: Path, encoder: Encoder, layers: tuple[int, ...], pooling: st
             f"onnxruntime is not installed: run `{install_line('onnx')}` in this environment"
         ) from None
 
-    values, _ = embed(encoder, PROBES, pooling)
-    expected = whitener(values[list(layers)].to(torch.float64).mean(dim=0))
+    expected = whitener(pooled_probes(encoder, layers, pooling))
     with _explained(encoder.name):
         _check_tokenizer(aside, encoder)
         session = onnxruntime.InferenceSession(str(aside / GRAPH), providers=["CPUExecutionProvider"])

@@ -7,28 +7,26 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from whitelab.base.checks import check_layers
 from whitelab.base.installation import RELEASE
 from whitelab.base.wording import layers_in_words
 from whitelab.encoding.architectures import quiet
 from whitelab.encoding.checkpoints import origin_note
-from whitelab.encoding.embed import embed
 from whitelab.encoding.encoders import Encoder
 from whitelab.encoding.pooling import POOLING_LABELS
 from whitelab.whitening import Map, Whitener
-from whitelab.whitening.export.contents import as_affine, as_float32, as_numpy, kept_matrix
-from whitelab.whitening.export.formats import Scale, check_holds, prompts_in_words, prompts_of
+from whitelab.whitening.export.contents import as_float32, as_numpy, kept_matrix
+from whitelab.whitening.export.formats import Scale, prompts_in_words, prompts_of
 from whitelab.whitening.export.model_folder import (
     MAPPED_TOLERANCE,
     POOLED_TOLERANCE,
     PROBES,
     WHITE_SPACE,
     check_near,
-    encoder_record,
+    checked,
     model_folder,
+    pooled_probes,
     write_scale,
 )
-from whitelab.whitening.export.places import ExportError
 
 CARD = """---
 library_name: sentence-transformers
@@ -90,14 +88,7 @@ def to_sentence_transformers(
     before a text; `encode` puts nothing. Raises ExportError where the model cannot be written, or gives other
     vectors when loaded back; ValueError for layers or a pooling that do not exist.
     """
-    whitener = as_affine(whitener)
-    layers, pooling = check_layers(layers, encoder.n_layers), encoder.check_pooling(pooling)
-    if whitener.mean.shape[0] != encoder.dim:
-        raise ExportError(f"whitener must take the model's d={encoder.dim} dimensions, got {whitener.mean.shape[0]}")
-    check_holds("sentence-transformers", pooling)
-    if encoder.dtype != "float32":
-        raise ExportError(f"dtype={encoder.dtype!r} must be 'float32': sentence-transformers computes in it")
-    record = dict(protocol or {}) | encoder_record(encoder, layers, pooling, whitener)
+    layers, pooling, whitener, record = checked("sentence-transformers", encoder, layers, pooling, whitener, protocol)
     heads = _dense_modules(whitener)
     with model_folder(folder, record) as aside:
         _save_modules(aside, encoder, layers, pooling, heads, prompts_of(record))
@@ -169,8 +160,7 @@ def _compare(aside: Path, encoder: Encoder, layers: tuple[int, ...], pooling: st
     """Raise ExportError unless the saved model, loaded by its own library, gives whitelab's vectors."""
     from sentence_transformers import SentenceTransformer
 
-    values, _ = embed(encoder, PROBES, pooling)
-    expected = values[list(layers)].to(torch.float64).mean(dim=0)
+    expected = pooled_probes(encoder, layers, pooling)
     whole = SentenceTransformer(str(aside), device="cpu", local_files_only=True)
     bare = SentenceTransformer(modules=[one for one in whole if type(one).__name__ != "Dense"], device="cpu")
     pooled, mapped = (torch.from_numpy(one.encode(list(PROBES), show_progress_bar=False)) for one in (bare, whole))
