@@ -228,7 +228,7 @@ def test_an_average_of_bootstraps_is_the_mean_of_their_samples():
     assert torch.allclose(found.samples, (parts[0].samples + parts[1].samples) / 2)
     assert torch.allclose(found.score, (parts[0].score + parts[1].score) / 2)
     assert torch.equal(found.take([1, 0, 1]).samples, found.samples[[1, 0, 1]])
-    with pytest.raises(ValueError, match="parts must be at least one, all of the same rows, resamples and level"):
+    with pytest.raises(ValueError, match="parts must be at least one, all of the same rows and resamples"):
         average_bootstrap([parts[0], parts[1].take([0])])
     with pytest.raises(ValueError, match="parts must be at least one"):
         average_bootstrap([])

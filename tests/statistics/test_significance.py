@@ -76,7 +76,6 @@ def test_scores_are_the_aggregates_and_intervals_hold_them():
         assert (found.score < found.high).all()
         assert_close(found.low, torch.from_numpy(np.percentile(found.samples, 2.5, axis=1)))
         assert_close(found.high, torch.from_numpy(np.percentile(found.samples, 97.5, axis=1)))
-        assert found.level == 0.95
 
 
 def test_arrays_are_scored_and_tested_as_tensors_are():
@@ -143,13 +142,13 @@ def test_a_perfect_row_scores_100_in_every_resample():
     assert_close(found.samples, torch.tensor([[100.0], [-100.0]], dtype=torch.float64).expand(2, 50))
 
 
-def coverage(truth, level=0.95, trials=150, p=80):
+def coverage(truth, trials=150, p=80):
     """Share of the trials whose interval holds `truth`, for normal data with r = 0.7."""
     rng = np.random.default_rng(0)
     inside = []
     for trial in range(trials):
         a, _, gold = normal(rng, p, 0.7, 0.7, 0.5)
-        found = bootstrap(a[None], gold, torch.zeros(p, dtype=torch.long), 1, "all", 200, trial, level)
+        found = bootstrap(a[None], gold, torch.zeros(p, dtype=torch.long), 1, "all", 200, trial)
         inside.append(float(found.low[0]) <= truth <= float(found.high[0]))
     return np.mean(inside)
 
@@ -157,7 +156,6 @@ def coverage(truth, level=0.95, trials=150, p=80):
 def test_intervals_cover_the_truth_as_often_as_they_say():
     truth = 100 * 6 / math.pi * math.asin(0.7 / 2)
     assert 0.90 < coverage(truth) < 0.99
-    assert 0.40 < coverage(truth, level=0.5) < 0.60
     assert coverage(truth + 20) < 0.3
 
 
@@ -278,7 +276,7 @@ def test_resamples_that_are_constant_are_left_out():
     expected = torch.stack([100 * spearman(x[0, one], gold[one]) for one in index])
     assert_close(found.samples[0], expected, equal_nan=True)
     assert 0 < int(expected.isnan().sum()) < 200
-    few = Bootstrap.of(found.score, torch.cat([found.samples] + 9 * [torch.ones(1, 200)], dim=1), 0.95)
+    few = Bootstrap.of(found.score, torch.cat([found.samples] + 9 * [torch.ones(1, 200)], dim=1))
     assert few.low.tolist() == [1.0]  # of the rest, where those are a tenth or fewer
 
 
@@ -447,8 +445,6 @@ def test_rounding_moves_no_pair():
         ({"resamples": 0}, "resamples=0 must be a whole number of at least 1"),
         ({"resamples": 10.5}, "resamples=10.5 must be a whole number of at least 1"),
         ({"seed": -1}, "seed=-1 must be a whole number of at least 0"),
-        ({"level": 1.0}, "level=1.0 must lie between 0 and 1, both excluded"),
-        ({"level": 95}, "level=95 must lie between 0 and 1, both excluded"),
         ({"how": "median"}, "how='median' must be one of all, mean, wmean"),
         ({"n_subsets": 0}, "n_subsets=0 must be a whole number of at least 1"),
         ({"n_subsets": 2}, r"subset must hold numbers from 0 to 1, got \[0, 1, 2\]"),

@@ -22,6 +22,7 @@ from whitelab.statistics.linalg import exact
 
 # Pairs x resamples ranked together; bounds the memory at a few arrays of 2 MB.
 _CELLS_PER_CHUNK = 2**18
+_TAILS = torch.tensor([0.025, 0.975], dtype=torch.float64)  # all intervals are of 95 %
 FEW = 20  # items below which drawing them again says too little of others
 _FEW_OF_MEANS = 50  # below it intervals of a difference of means are too short: `bootstrap_means`
 _UNSCORED = 0.1  # share of resamples without a score above which those that have one are another kind of sample
@@ -59,7 +60,7 @@ class Difference:
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """Score of every row, its percentile interval, and its score in every resample (`samples`).
+    """Score of every row, its 95 % percentile interval, and its score in every resample (`samples`).
 
     Scores are Spearman x 100, or of `bootstrap_means` what the values are. Column b of `samples` is one and the same
     resample for every row. NaN where a score is not defined; so is an interval where that holds for more than a tenth
@@ -70,14 +71,13 @@ class Bootstrap:
     low: Float[Tensor, "v"]
     high: Float[Tensor, "v"]
     samples: Float[Tensor, "v b"]
-    level: float
 
     @classmethod
-    def of(cls, score: Float[Tensor, "v"], samples: Float[Tensor, "v b"], level: float) -> "Bootstrap":
-        """With the middle `level` of every row's samples as its interval, those left out that are not defined."""
-        intervals = torch.tensor([interval(row, level) for row in samples], dtype=torch.float64).reshape(-1, 2)
+    def of(cls, score: Float[Tensor, "v"], samples: Float[Tensor, "v b"]) -> "Bootstrap":
+        """With the middle 95 % of every row's samples as its interval, those left out that are not defined."""
+        intervals = torch.tensor([interval(row) for row in samples], dtype=torch.float64).reshape(-1, 2)
         intervals[samples.isnan().double().mean(-1) > _UNSCORED] = math.nan
-        return cls(score, *intervals.T, samples, level)
+        return cls(score, *intervals.T, samples)
 
     @property
     def resamples(self) -> int:
@@ -87,8 +87,7 @@ class Bootstrap:
     def take(self, rows: Sequence[int]) -> "Bootstrap":
         """The rows of these numbers, one of them as often as it is named."""
         at = list(rows)
-        parts = (getattr(self, name)[at] for name in ("score", "low", "high", "samples"))
-        return Bootstrap(*parts, self.level)
+        return Bootstrap(*(getattr(self, name)[at] for name in ("score", "low", "high", "samples")))
 
     def difference(self, i: int, j: int) -> Difference:
         """Row i against row j, from their differences d within the resamples.
@@ -105,7 +104,7 @@ class Bootstrap:
         d = self.samples[i] - self.samples[j]
         d = d[~d.isnan()]
         tail = 1 + min(int((d <= 0).sum()), int((d >= 0).sum()))
-        return Difference(estimate, *interval(d, self.level), min(1.0, 2 * tail / (len(d) + 1)))
+        return Difference(estimate, *interval(d), min(1.0, 2 * tail / (len(d) + 1)))
 
 
 def average_bootstrap(parts: Sequence[Bootstrap]) -> Bootstrap:
@@ -113,14 +112,13 @@ def average_bootstrap(parts: Sequence[Bootstrap]) -> Bootstrap:
 
     Sample b of the mean is the mean of the parts' samples b, so differences between rows stay paired. The parts
     must be of different pairs or drawn from different seeds, or their samples would rise and fall together.
-    Raises ValueError for parts that differ in rows, resamples or level, and for none.
+    Raises ValueError for parts that differ in rows or resamples, and for none.
     """
-    shapes = {(tuple(one.samples.shape), one.level) for one in parts}
+    shapes = {tuple(one.samples.shape) for one in parts}
     if len(shapes) != 1:
-        raise ValueError(f"parts must be at least one, all of the same rows, resamples and level, got {sorted(shapes)}")
-    (_, level), *_ = shapes
+        raise ValueError(f"parts must be at least one, all of the same rows and resamples, got {sorted(shapes)}")
     score, samples = (torch.stack([getattr(one, name) for one in parts]).mean(0) for name in ("score", "samples"))
-    return Bootstrap.of(score, samples, level)
+    return Bootstrap.of(score, samples)
 
 
 def bootstrap(
@@ -131,7 +129,6 @@ def bootstrap(
     how: str = "all",
     resamples: int = 1000,
     seed: int | None = None,
-    level: float = 0.95,
     progress: Progress = silent,
 ) -> Bootstrap:
     """Percentile intervals of the score of every row, from pairs drawn with replacement.
@@ -142,7 +139,7 @@ def bootstrap(
     more than a tenth: of a subset of two pairs half the resamples hold one of them twice, and all others score 1 or -1.
     The same `seed` gives the same resamples; None is one that the gold scores decide, so that a score has one interval
     wherever it is asked for, and other pairs other resamples.
-    Raises ValueError for lengths that differ, an unknown `how` and resamples, seed or level out of range, TypeError for
+    Raises ValueError for lengths that differ, an unknown `how` and resamples or seed out of range, TypeError for
     subsets that are no integers.
     """
     check_choice(how, "how", correlation.AGGREGATES)
@@ -155,7 +152,7 @@ def bootstrap(
     # Resamples rank some thousand pairs many times over: on the CPU, wherever the cosines were made.
     cosines, gold, subset = exact(cosines).cpu(), exact(gold).cpu(), subset.cpu()
     seed = crc32(gold.numpy().tobytes()) if seed is None else seed
-    check_draws(resamples, seed, level)
+    check_draws(resamples, seed)
     if how == "all":
         subset, n_subsets = torch.zeros_like(subset), 1
     score = 100 * correlation.aggregate(cosines, gold, subset, n_subsets, how)
@@ -164,7 +161,7 @@ def bootstrap(
     if len(scored):
         drawn = drawn_counts(subset, n_subsets, resamples, seed, progress)
         samples[scored] = 100 * _resampled(cosines[scored], gold, subset, n_subsets, how, drawn)
-    return Bootstrap.of(score, samples, level)
+    return Bootstrap.of(score, samples)
 
 
 def bootstrap_means(
@@ -187,22 +184,21 @@ def bootstrap_counts(
     scores: Callable[[Float[Tensor, "q b"]], Float[Tensor, "v b"]],
     resamples: int = 1000,
     seed: int = 0,
-    level: float = 0.95,
     progress: Progress = silent,
 ) -> Bootstrap:
     """Percentile intervals of `scores`, which say how every row fares where item i of q is there `counts[i]` times.
 
     Efron and Tibshirani 1993, section 13.3, from items drawn with replacement, for all rows alike, so that their
     differences are paired. The same `seed` gives the same resamples. Raises ValueError for no item at all, and for
-    resamples, seed or level out of range.
+    resamples or seed out of range.
     """
-    check_draws(resamples, seed, level)
+    check_draws(resamples, seed)
     check_int(count, "q", 1)
     everything, parts = torch.zeros(count, dtype=torch.int64), []
     for counts in drawn_counts(everything, 1, resamples, seed, progress):
         parts.append(scores(counts.T))
     whole = scores(torch.ones(count, 1, dtype=torch.float64))[:, 0]
-    return Bootstrap.of(whole, torch.cat(parts, dim=-1), level)
+    return Bootstrap.of(whole, torch.cat(parts, dim=-1))
 
 
 def halved(score: Float[Tensor, "v"], halves: Float[Tensor, "v h"], resamples: int = 1000, seed: int = 0) -> Bootstrap:
@@ -214,13 +210,13 @@ def halved(score: Float[Tensor, "v"], halves: Float[Tensor, "v h"], resamples: i
     sample is the score and that deviation times Student's t of h - 1 degrees of freedom, drawn for all rows alike, so
     that differences are paired. Raises ValueError for one half, and for resamples or seed out of range.
     """
-    check_draws(resamples, seed, 0.95)
+    check_draws(resamples, seed)
     check_int(halves.shape[1], "h", 2)
     generator, h = torch.Generator().manual_seed(seed), halves.shape[1]
     normal = torch.randn(h, resamples, generator=generator, dtype=torch.float64)
     squares = torch.randn(h - 1, resamples, generator=generator, dtype=torch.float64).square().sum(0)
     apart = halves - halves.mean(1, keepdim=True)
-    return Bootstrap.of(score, score[:, None] + apart @ (normal / squares.sqrt()), 0.95)
+    return Bootstrap.of(score, score[:, None] + apart @ (normal / squares.sqrt()))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -356,22 +352,18 @@ def _is_constant(x: Float[Tensor, "m"], counts: Float[Tensor, "m b"]) -> Bool[Te
     return most.amax(0) - least.amin(0) < correlation.CONSTANT_WITHIN
 
 
-def interval(samples: Float[Tensor, "b"], level: float = 0.95) -> tuple[float, float]:
-    """The middle `level` of the samples that are numbers; NaN where there are none."""
+def interval(samples: Float[Tensor, "b"]) -> tuple[float, float]:
+    """The middle 95 % of the samples that are numbers; NaN where there are none."""
     samples = samples[~samples.isnan()]
     if not len(samples):
         return math.nan, math.nan
-    tails = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)
-    low, high = torch.quantile(samples, tails).tolist()
+    low, high = torch.quantile(samples, _TAILS).tolist()
     return low, high
 
 
-def check_draws(resamples: int, seed: int, level: float = 0.95) -> tuple[int, int]:
-    """Return how many resamples are drawn and their seed. Raises ValueError for what cannot be, `level` included."""
-    resamples, seed = check_int(resamples, "resamples", 1), check_int(seed, "seed", 0)
-    if not 0 < level < 1:
-        raise ValueError(f"level={level!r} must lie between 0 and 1, both excluded")
-    return resamples, seed
+def check_draws(resamples: int, seed: int) -> tuple[int, int]:
+    """Return how many resamples are drawn and their seed. Raises ValueError for what cannot be."""
+    return check_int(resamples, "resamples", 1), check_int(seed, "seed", 0)
 
 
 def _check_lengths(p: int, like: str, **given: Tensor) -> None:
