@@ -353,11 +353,8 @@ def _is_constant(x: Float[Tensor, "m"], counts: Float[Tensor, "m b"]) -> Bool[Te
 
 
 def interval(samples: Float[Tensor, "b"]) -> tuple[float, float]:
-    """The middle 95 % of the samples that are numbers; NaN where there are none."""
-    samples = samples[~samples.isnan()]
-    if not len(samples):
-        return math.nan, math.nan
-    low, high = torch.quantile(samples, _TAILS).tolist()
+    """The middle 95 % of the samples that are numbers; NaN where none is."""
+    low, high = torch.nanquantile(samples, _TAILS).tolist()
     return low, high
 
 
