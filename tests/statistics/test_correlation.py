@@ -164,6 +164,7 @@ def test_bools_correlate_as_numbers(monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     x, gold, _ = settings()
     assert torch.equal(spearman(x > 0.5, gold), spearman((x > 0.5).double(), gold))
+    assert torch.equal(spearman(x, gold > 2), spearman(x, (gold > 2).double()))
 
 
 @pytest.mark.parametrize("how", AGGREGATES)

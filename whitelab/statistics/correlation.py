@@ -27,17 +27,10 @@ CONSTANT_WITHIN = 1e-9
 
 def average_ranks(x: Float[Tensor, "... p"]) -> Float[Tensor, "... p"]:
     """Ranks 1..p along the last axis, float64; equal values share the mean of their ranks."""
-    values, order = torch.sort(x, dim=-1, stable=True)
-    size = x.shape[-1]
-    position = torch.arange(size, device=x.device).expand(values.shape)
-    starts = torch.ones_like(values, dtype=torch.bool)
-    starts[..., 1:] = values[..., 1:] != values[..., :-1]
-    ends = torch.ones_like(starts)
-    ends[..., :-1] = starts[..., 1:]
-    first = torch.cummax(torch.where(starts, position, 0), dim=-1).values
-    last = torch.cummin(torch.where(ends, position, size).flip(-1), dim=-1).values.flip(-1)
-    ranks = (first + last).to(torch.float64) / 2 + 1
-    return torch.empty_like(ranks).scatter_(-1, order, ranks)
+    x = widened(x).contiguous()
+    values = x.sort(dim=-1).values
+    below, within = (torch.searchsorted(values, x, right=right) for right in (False, True))
+    return (below + within + 1).to(torch.float64) / 2
 
 
 def is_constant(x: Float[Tensor, "... p"]) -> Bool[Tensor, "..."]:
