@@ -20,7 +20,6 @@ from whitelab.compare import (
     differences,
     embed_cut,
     lacking_splits,
-    walk,
     walks,
     worded,
 )
@@ -302,13 +301,13 @@ def test_the_average_walks_with_its_tasks_and_rounds_as_simcse_does(walked):
 
 def test_one_setting_for_both_changes_nothing_of_the_setting(place, encoder):
     options = {"setting": Setting.parse("L2:zca@5")}
-    found = walk(encoder, str(place / "data"), "sts12", "whiteningbert", "bert-whitening", **options)
+    found = next(walks(encoder, str(place / "data"), ["sts12"], "whiteningbert", "bert-whitening", **options))
     assert [step.field for step in found.steps] == ["max_length", "fit", "aggregate"]
     assert found.largest is max(found.steps, key=lambda step: abs(step.change))
 
 
 def test_a_walk_from_a_preset_to_itself_has_no_steps(place, encoder):
-    found = walk(encoder, str(place / "data"), "sts12", "mteb", "mteb")
+    found = next(walks(encoder, str(place / "data"), ["sts12"], "mteb", "mteb"))
     assert (found.steps, found.difference, found.largest) == ((), 0.0, None)
 
 
@@ -316,11 +315,11 @@ def test_a_step_without_a_score_says_why_and_the_others_go_on(place, encoder, tm
     rows = "".join(f"a man,a {word},{i}\n" for i, word in enumerate(("dog", "cat", "singer")))
     (tmp_path / "few.csv").write_text("sentence1,sentence2,score\n" + rows + "a man,a man,3\n")
     options = {"setting": Setting.parse("L9")}
-    found = walk(encoder, str(tmp_path), "few", "whiteningbert", "simcse", **options)
+    found = next(walks(encoder, str(tmp_path), ["few"], "whiteningbert", "simcse", **options))
     assert found.start is None
     assert found.difference is None
     assert {step.reason for step in found.steps} == {"layers=[9] must lie between 0 and 3, the last layer"}
-    assert walk(encoder, str(tmp_path), "few", "whiteningbert", "mteb").end is not None
+    assert next(walks(encoder, str(tmp_path), ["few"], "whiteningbert", "mteb")).end is not None
 
 
 def test_a_score_that_memory_does_not_suffice_for_says_so(place, encoder, monkeypatch):
@@ -328,7 +327,7 @@ def test_a_score_that_memory_does_not_suffice_for_says_so(place, encoder, monkey
         raise RuntimeError("out of memory")
 
     monkeypatch.setattr("whitelab.compare.bench.score", score)
-    found = walk(encoder, str(place / "data"), "sts12", "simcse", "mteb")
+    found = next(walks(encoder, str(place / "data"), ["sts12"], "simcse", "mteb"))
     assert (found.start, found.reason) == (None, "not enough memory")
 
 
@@ -342,6 +341,6 @@ def test_a_walk_is_counted_score_by_score(place, encoder):
 
 def test_presets_that_do_not_exist_are_refused(place, encoder):
     with pytest.raises(ValueError, match="preset='su' must be one of whiteningbert, bert-whitening"):
-        walk(encoder, str(place / "data"), "sts12", "mteb", "su")
+        next(walks(encoder, str(place / "data"), ["sts12"], "mteb", "su"))
     with pytest.raises(ValueError, match="corpus=None must name"):
-        walk(encoder, str(place / "data"), "sts12", "mteb", "bert-whitening-corpus")
+        next(walks(encoder, str(place / "data"), ["sts12"], "mteb", "bert-whitening-corpus"))

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from tiny import build_model
 
 import whitelab
-from whitelab.compare import FIELDS, PRESETS, Bench, Grid, compare, differences, published, resample, walk, written
+from whitelab.compare import FIELDS, PRESETS, Bench, Grid, compare, differences, published, resample, walks, written
 from whitelab.compare import grid as compared
 from whitelab.encoding.names import shown_name
 from whitelab.scoring.setting import parse_settings
@@ -210,7 +210,7 @@ def test_two_presets_show_what_differs_and_walk_from_one_to_the_other(small):
     press(at, "walk", lambda at: table(at, "Step") is not None and complete(at))
     steps = table(at, "Step")
     encoder = whitelab.load_encoder(small["model"])
-    expected = walk(encoder, small["data"], "pairs", "whiteningbert", "mteb", store=whitelab.Store())
+    expected = next(walks(encoder, small["data"], ["pairs"], "whiteningbert", "mteb", store=whitelab.Store()))
     assert list(steps["Step"]) == [*(FIELDS[one.field] for one in expected.steps), "Sum"]
     assert steps["pairs"].tolist() == pytest.approx([*(one.change for one in expected.steps), expected.difference])
     assert steps["pairs"][:-1].sum() == pytest.approx(steps["pairs"].iloc[-1])

@@ -461,7 +461,7 @@ def test_the_space_in_use_is_never_evicted(tmp_path):
 
 
 def test_a_space_evicted_by_another_process_starts_anew(store, space):
-    store.clear()
+    Store(store.root, cap_bytes=0).evict()
     assert space.missing(FIRST) == [0, 1, 2, 3, 4]
     space.write(FIRST, vectors(FIRST))
     np.testing.assert_array_equal(space.read(FIRST), expected(FIRST))
@@ -473,7 +473,7 @@ def test_shards_that_another_process_evicts_meanwhile_are_not_called_damaged(sto
 
     def evicted(index, hashes):
         places = locate(index, hashes)
-        store.clear()
+        Store(store.root, cap_bytes=0).evict()
         return places
 
     monkeypatch.setattr(shards, "locate", evicted)
@@ -482,12 +482,12 @@ def test_shards_that_another_process_evicts_meanwhile_are_not_called_damaged(sto
     assert space.damaged == []
 
 
-def test_clear_removes_the_store_and_nothing_else(store, space):
+def test_eviction_removes_the_spaces_of_the_store_and_nothing_else(store, space):
     letter = store.root / "letter.txt"
     letter.write_text("mine")
     folder = store.root / "mean-things"
     folder.mkdir()
-    store.clear()
+    Store(store.root, cap_bytes=0).evict()
     assert store.spaces() == []
     assert sorted(store.root.iterdir()) == sorted([letter, folder])
 

@@ -139,7 +139,7 @@ def test_a_layer_held_twice_ties_and_the_smaller_then_lower_comes_first(space, v
 def test_one_pair_has_no_score(space, variant):
     one = replace(space, **{name: getattr(space, name)[4:5] for name in ("first", "second", "gold", "subset")})
     found = search(one, range(1, 4), variant)
-    assert (found.scored, found.best, found.ranking.top, found.ranking.size_curve) == (14, None, (), {})
+    assert (found.scored, found.best, found.ranking.top, found.ranking.best_by_size) == (14, None, (), {})
     assert found.ranking.layer_counts == (0, 0, 0, 0)
 
 
@@ -286,7 +286,7 @@ def test_sizes_can_be_all_one_or_several(space, size, sizes):
     found = search(space, size)
     assert found.sizes == found.exact_sizes == sizes
     assert found.scored == found.total == sum(math.comb(4, s) for s in sizes)
-    assert tuple(found.ranking.size_curve) == tuple(found.ranking.best_by_size) == sizes
+    assert tuple(found.ranking.best_by_size) == sizes
     assert set(scores(found)) == {layers for layers in ALL if len(layers) in sizes}
 
 
@@ -311,8 +311,8 @@ def test_a_narrow_beam_is_the_plain_one_and_is_labelled():
     )
     exact = search(space, range(1, 6))
     assert exact.exact
-    for size, best in found.ranking.size_curve.items():
-        assert best <= exact.ranking.size_curve[size]
+    for size, best in found.ranking.best_by_size.items():
+        assert best.spearman <= exact.ranking.best_by_size[size].spearman
 
 
 def test_sizes_are_complete_while_they_fit_and_a_beam_starts_from_the_last_of_them():

@@ -81,23 +81,6 @@ class Walk:
         return record | ({"reason": self.reason} if self.reason else {})
 
 
-def walk(
-    model: str | Encoder,
-    data: str,
-    task: str,
-    a: str,
-    b: str,
-    *,
-    setting: Setting | None = None,
-    corpus: str | None = None,
-    store: Store | None = None,
-    keep_going: bool = False,
-) -> Walk:
-    """The steps from preset `a` to preset `b` on one task, as `walks` takes them."""
-    options = {"setting": setting, "corpus": corpus, "store": store, "keep_going": keep_going}
-    return next(walks(model, data, [task], a, b, **options))
-
-
 def walks(
     model: str | Encoder,
     data: str,

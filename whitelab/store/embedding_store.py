@@ -129,7 +129,8 @@ class Store:
     def evict(self, keep: Space | Collection[Space] | None = None) -> list[str]:
         """Remove least recently used folders until the store is within its cap; return their names.
 
-        What is in `keep` is never removed, even when it alone is larger than the cap.
+        What is in `keep` is never removed, even when it alone is larger than the cap, and what else lies under the
+        root neither.
         """
         kept = {space.folder.name for space in ([keep] if isinstance(keep, Space) else keep or ())}
         listing = self.spaces()
@@ -141,11 +142,6 @@ class Store:
                 excess -= info.bytes
                 gone.append(info.folder)
         return gone
-
-    def clear(self) -> None:
-        """Remove every folder of the store, and nothing else that may lie under the root."""
-        for info in self.spaces():
-            self._remove(info.folder)
 
     def _remove(self, folder: str) -> None:
         with plain_errors(self.root):

@@ -34,11 +34,6 @@ class Ranking:
         """The best of all; None when no score is defined."""
         return min(self.best_by_size.values(), key=lambda one: (one.place, len(one.layers)), default=None)
 
-    @property
-    def size_curve(self) -> dict[int, float]:
-        """The best score by number of layers."""
-        return {size: one.spearman for size, one in self.best_by_size.items()}
-
 
 @dataclass(frozen=True)
 class SubsetSearch:
