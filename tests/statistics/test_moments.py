@@ -2,7 +2,6 @@
 
 import gc
 import weakref
-from functools import partial
 
 import jaxtyping
 import numpy as np
@@ -126,11 +125,10 @@ def test_moments_of_other_dimensions_are_refused():
         Moments.of(rows()).merge(Moments.of(rows(d=4)))
 
 
-@pytest.mark.parametrize(("take", "name"), [(Moments.merge, "other"), (partial(Moments.momentum, beta=0.5), "batch")])
-def test_rows_are_no_moments_to_take_in(monkeypatch, take, name):
+def test_rows_are_no_moments_to_take_in(monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # a user runs without the annotations' checks
-    with pytest.raises(TypeError, match=f"{name} must be Moments, such as .* got Tensor"):
-        take(Moments.of(rows()), **{name: rows()})
+    with pytest.raises(TypeError, match="other must be Moments, such as .* got Tensor"):
+        Moments.of(rows()).merge(rows())
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
@@ -174,24 +172,6 @@ def test_the_papers_recursion_is_exact_with_the_old_and_the_new_mean_and_not_wit
     assert np.abs(recursion(lambda old, new: (new, new)) - expected).max() > 1e-3
     moments = Moments.merged(Moments.of(row[None]) for row in x)
     np.testing.assert_allclose(moments.scatter / 30, expected)
-
-
-def test_momentum_is_the_papers_moving_estimate():
-    """WhitenedCSE, Eq. 13."""
-    rng = np.random.default_rng(2)
-    batches = [rng.standard_normal((20, 3)) + i for i in range(4)]
-    found = Moments.of(torch.from_numpy(batches[0]))
-    mean, sigma = batches[0].mean(0), np.cov(batches[0].T)
-    for batch in batches[1:]:
-        found = found.momentum(Moments.of(torch.from_numpy(batch)), 0.9)
-        mean = 0.9 * mean + 0.1 * batch.mean(0)
-        sigma = 0.9 * sigma + 0.1 * np.cov(batch.T)
-    np.testing.assert_allclose(found.mean, mean)
-    np.testing.assert_allclose(found.covariance, sigma)
-    whole = Moments.of(torch.from_numpy(np.concatenate(batches)))
-    assert (found.mean - whole.mean).abs().max() > 0.1
-    with pytest.raises(ValueError, match="beta=1.5 must lie between 0 and 1"):
-        found.momentum(found, 1.5)
 
 
 def test_higher_moments_merge_and_are_those_of_the_rows():

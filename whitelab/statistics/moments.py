@@ -4,8 +4,7 @@ Moments accumulate, merge and shrink; the map fitted from them (`whitelab.whiten
 are float64 whatever the input: in float32 the mean alone can be wrong by tens of standard deviations
 along a null direction of the covariance.
 
-Two ways to keep them up to date: `merge` (exact; with one row it is the recursion of Su et al. 2021, Eq. 10-11)
-and `momentum` for a moving estimate (WhitenedCSE, Eq. 13; forgets).
+`merge` keeps them up to date: exact, and with one row the recursion of Su et al. 2021, Eq. 10-11.
 """
 
 from collections.abc import Iterable
@@ -107,21 +106,6 @@ class Moments:
         cubic = self.cubic - (spread + self.count * square) * step - 2 * turned
         quartic = 4 * (step @ turned) + self.count * square**2 - 4 * (self.cubic @ step) + 2 * square * spread
         return cubic, self.quartic + float(quartic)
-
-    def momentum(self, batch: "Moments", beta: float) -> "Moments":
-        """A moving estimate: mean' = beta mean + (1 - beta) batch mean, and the covariance likewise.
-
-        WhitenedCSE, Eq. 13. It stands for `batch.count` rows, however many it has seen. Raises ValueError for
-        `beta` outside 0..1 and for another d, TypeError for what are no moments.
-        """
-        check_moments(batch, "batch")
-        if not 0 <= beta <= 1:
-            raise ValueError(f"beta={beta} must lie between 0 and 1")
-        if self.dim != batch.dim:
-            raise ValueError(f"batch must have d={self.dim} dimensions, got {batch.dim}")
-        covariance = beta * self.covariance + (1 - beta) * batch.covariance
-        mean = beta * self.mean + (1 - beta) * batch.mean
-        return Moments(batch.count, mean, covariance * max(batch.count - 1.0, 1.0))
 
     @property
     def dim(self) -> int:
