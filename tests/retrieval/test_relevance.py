@@ -35,6 +35,11 @@ def space():
     return judged_space(retrieval_set(60, 12, grades=(1, 2)), d=10)
 
 
+def ranks(space, scores):
+    """The ranks under these scores of every query with every document."""
+    return ranking._places(space, scores, space.relevant.query, space.document)
+
+
 @pytest.mark.parametrize("text", ["L1:pca", "L0+L1:soft fit=queries", "L1:center fit=both", "L1:shrunk"])
 def test_the_curve_over_k_is_the_score_at_each_k(space, text):
     setting = Setting.parse(text)
@@ -64,9 +69,9 @@ def test_documents_taken_in_parts_have_the_same_ranks(space, monkeypatch):
     monkeypatch.setattr(ranking, "_CELLS", 100)
     assert torch.equal(ranking.ranks_by_k(space, z), whole)
     scores = torch.randn(12, 60, dtype=torch.float64).round(decimals=1)  # with ties
-    parts = ranking.ranks(space, scores)
+    parts = ranks(space, scores)
     monkeypatch.undo()
-    assert torch.equal(ranking.ranks(space, scores), parts)
+    assert torch.equal(ranks(space, scores), parts)
     result = retrieve(space, Setting.parse("L1:pca"))
     monkeypatch.setattr(ranking, "_SCORES", 150)  # two queries at once
     assert torch.equal(retrieve(space, Setting.parse("L1:pca")).per_query, result.per_query)
@@ -95,7 +100,7 @@ def test_a_document_that_is_the_query_itself_has_no_place_in_its_ranking(of_itse
     by_k = ranking.ranks_by_k(space, z)
     unit = torch.nn.functional.normalize(z[:, :4], dim=1)
     products = (unit[space.queries] @ unit[space.documents].T).round(decimals=9)
-    for found, of in ((ranking.ranks(space, scores), scores), (by_k[:, 3], products)):
+    for found, of in ((ranks(space, scores), scores), (by_k[:, 3], products)):
         for query, document, rank in zip(space.relevant.query, space.document, found, strict=True):
             others = [d for d in range(60) if d != space.own[query]]
             ranked = sorted(others, key=lambda d: (-float(of[query, d]), data.document_ids[d]))
@@ -117,7 +122,7 @@ def test_documents_that_are_alike_to_a_query_tie_though_it_is_one_itself(of_itse
     simplex = torch.eye(n, dtype=torch.float64) - 1 / n + 1e-12 * torch.randn(n, n, dtype=torch.float64)
     unit = torch.nn.functional.normalize(simplex, dim=1)
     scores = unit[space.queries] @ unit[space.documents].T
-    found = ranking.ranks(space, scores), ranking.ranks_by_k(space, simplex)[:, -1]
+    found = ranks(space, scores), ranking.ranks_by_k(space, simplex)[:, -1]
     for query, document, *placed in zip(space.relevant.query, space.document, *found, strict=True):
         others = [name for d, name in enumerate(of_itself.document_ids) if d != space.own[query]]
         assert placed == [sorted(others).index(of_itself.document_ids[document]) + 1] * 2
@@ -174,14 +179,14 @@ def test_a_curve_needs_a_variant_with_k_and_texts_that_differ(space):
 def test_of_documents_that_tie_the_one_whose_id_comes_first_stands_first(space):
     data = replace(space.data, document_ids=tuple(f"{59 - i:02}" for i in range(60)))
     tied = with_judgements(torch.ones_like(space.space.values), data)
-    found = ranking.ranks(tied, torch.zeros(12, 60, dtype=torch.float64))
+    found = ranks(tied, torch.zeros(12, 60, dtype=torch.float64))
     assert found.tolist() == (60 - tied.document).tolist()
 
 
 def test_cosines_that_are_one_but_for_rounding_are_a_tie():
     """Whitening every direction of fewer texts than dimensions leaves each text as far from one as from another."""
     wide, setting = judged_space(retrieval_set(60, 12, grades=(1, 2)), d=100), Setting.parse("L1:pca fit=both")
-    in_order = ranking.ranks(wide, torch.zeros(12, 60, dtype=torch.float64))
+    in_order = ranks(wide, torch.zeros(12, 60, dtype=torch.float64))
     assert torch.equal(ranking.ranks_under(wide, fit_scope(wide.space, wide.on(setting))), in_order)
     _, z = ranking.directions(wide, wide.on(setting))
     by_k = ranking.ranks_by_k(wide, z)

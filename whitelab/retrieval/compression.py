@@ -82,12 +82,7 @@ ROTATIONS = {
     "none": "as the map leaves it",
     "random": "random rotation",
     "itq": "ITQ",
-    "opq": "OPQ",
-}
-SOURCES = {
-    "pq4": "Jégou, Douze and Schmid 2011",
-    "itq": "Gong et al. 2013",
-    "opq": "Ge et al. 2013",
+    "opq": "OPQ",  # Ge et al. 2013
 }
 
 

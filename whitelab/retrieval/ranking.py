@@ -33,7 +33,11 @@ def cosines(space: RetrievalSpace, fitted: Fitted, queries: slice = slice(None))
 
 
 def ranks_under(space: RetrievalSpace, fitted: Fitted) -> Int[Tensor, "j"]:
-    """`ranks` by the cosines under a map, of which no more than `_SCORES` are held at once."""
+    """The rank (1 = first) of every relevant document in its query's ranking of all, by the cosines under a map.
+
+    Of documents with one cosine the one whose id comes first as text stands first, as in sentence_transformers'
+    evaluator. No more than `_SCORES` cosines are held at once.
+    """
     unit = geometry.normalize(fitted.turned())
     documents, query = unit[space.documents], space.relevant.query
     found, step = torch.empty_like(query), max(1, _SCORES // len(documents))
@@ -42,15 +46,6 @@ def ranks_under(space: RetrievalSpace, fitted: Fitted) -> Int[Tensor, "j"]:
         judged = ((query >= start) & (query < start + step)).nonzero()[:, 0]
         found[judged] = _places(space, scores, query[judged], space.document[judged], start)
     return found
-
-
-def ranks(space: RetrievalSpace, scores: Float[Tensor, "q n"]) -> Int[Tensor, "j"]:
-    """The rank (1 = first) of every relevant document in its query's ranking of all documents.
-
-    Of documents with one score the one whose id comes first as text stands first, as in
-    sentence_transformers' evaluator.
-    """
-    return _places(space, scores, space.relevant.query, space.document)
 
 
 def _products(a: Float[Tensor, "q d"], b: Float[Tensor, "n d"]) -> Float[Tensor, "q n"]:
@@ -85,7 +80,7 @@ def _places(
 
 
 def top(space: RetrievalSpace, scores: Float[Tensor, "n"], count: int, query: int) -> Int[Tensor, "t"]:
-    """The first `count` documents of a query's ranking, ties as in `ranks`."""
+    """The first `count` documents of a query's ranking, ties as in `ranks_under`."""
     order = space.by_id.argsort()
     order = order[order != space.own[query]]
     return order[scores[order].argsort(descending=True, stable=True)][:count]
@@ -104,7 +99,7 @@ def directions(space: RetrievalSpace, setting: Setting) -> tuple[Directions, Flo
 
 
 def ranks_by_k(space: RetrievalSpace, z: Float[Tensor, "s r"], progress: Progress = silent) -> Int[Tensor, "j r"]:
-    """`ranks` in the first 1, 2, ..., r columns of `z`: their dot products are running sums, so one pass has them all.
+    """Ranks in the first 1, 2, ..., r columns of `z`: their dot products are running sums, so one pass has them all.
 
     Queries are worked on side by side. Costs q n r running sums and j n r comparisons. `progress(done, total)` counts
     queries and may raise to cancel.
