@@ -285,11 +285,16 @@ def gives(rows: LayerEmbeddings | LayerRows | MeasuredRows, spec: str) -> bool:
     return not (isinstance(rows, MeasuredRows) and rows.apart and whitening.needs_rows(spec))
 
 
+def lacking(name: str) -> str:
+    """What is said of text that does not give a variant of this name."""
+    return f"holds layers kept apart, whose moments do not give {name}"
+
+
 def _moments(rows: LayerEmbeddings | LayerRows | MeasuredRows, setting: Setting) -> Moments:
     """Those a setting's map is fitted to. Raises NotMeasuredError for one that layers kept apart do not give."""
     if not gives(rows, setting.whitening):
         raise NotMeasuredError(
-            f"fit={rows.name!r} holds layers kept apart, whose moments do not give {setting.whitening}: choose another "
+            f"fit={rows.name!r} {lacking(setting.whitening)}: choose another "
             "variant, or embed it anew with these layers averaged"
         )
     return rows.moments(setting.layers)

@@ -6,7 +6,7 @@ from contextlib import suppress
 import streamlit as st
 
 from whitelab.base.wording import capitalised, inside, plain
-from whitelab.scoring.fit_scopes import gives
+from whitelab.scoring.fit_scopes import gives, lacking
 from whitelab.scoring.setting import Setting
 from whitelab.ui.sidebar.workspace import OPENED, Workspace
 from whitelab.ui.widgets.typed import typed_choice
@@ -95,7 +95,7 @@ def _spec(chosen: Workspace, name: str) -> str:
     opened = st.session_state.get(OPENED)  # none before the page runs, where a name is typed
     text = opened.space.texts.get(chosen.compared.fit) if opened else None
     if text is not None and not gives(text, spec):
-        raise ValueError(f"The corpus holds layers kept apart, whose moments do not give {LABELS.inline(spec)}")
+        raise ValueError(f"The corpus {lacking(LABELS.inline(spec))}")
     return spec
 
 

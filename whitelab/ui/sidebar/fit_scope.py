@@ -13,6 +13,7 @@ from whitelab.encoding.embeddings import held_in_words, layers_held
 from whitelab.encoding.names import WORD_TABLES, ModelName, shown_name
 from whitelab.encoding.pooling import UNIT
 from whitelab.encoding.precomputed import Vectors
+from whitelab.scoring.fit_scopes import lacking
 from whitelab.scoring.setting import EVERY, FIT_SCOPES, OWN_SENTENCES, TOKENS
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.sidebar import own_data
@@ -98,7 +99,7 @@ def _key(
         if not _goes_with(manifest, picked, layers, pooling):
             raise DataError(_held(manifest, picked))
         if needs_rows(spec) and manifest.recipe.apart and len(manifest.recipe.layers) > 1:
-            raise DataError(f"The corpus holds layers kept apart, whose moments do not give {inside(label(spec))}")
+            raise DataError(f"The corpus {lacking(inside(label(spec)))}")
         return f"{fit}/{file_stamp([folder / MANIFEST])}"
     path = file_at(fit)
     files = [file for info in datasets.discover(fit) for file in info.files] if path is None else [path]
