@@ -184,4 +184,5 @@ def test_threads_that_ask_at_once_share_moments_and_what_is_kept_of_them(space):
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(ask, range(8)))
     assert len({id(moments) for moments, _ in found}) == 1
-    assert space.kept_lately("table", found[0][0], pytest.fail) in [table for _, table in found]
+    last = space.kept_lately("table", found[0][0], pytest.fail)
+    assert any(table is last for _, table in found)  # threads that ask at the same time may make it twice
