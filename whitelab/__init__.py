@@ -68,6 +68,7 @@ _HOMES = {
     "Protocol": "whitelab.scoring.setting",
     "Score": "whitelab.scoring.score",
     "score": "whitelab.scoring.score",
+    "read_either": "whitelab.encoding.precomputed",
     "read_vectors": "whitelab.encoding.precomputed",
     "paired": "whitelab.scoring.paired",
     "calibrate": "whitelab.scoring.calibration",

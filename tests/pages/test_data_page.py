@@ -21,6 +21,7 @@ from .visiting import (
     SPACED,
     choose,
     code,
+    deltas,
     downloads,
     failed,
     go_to,
@@ -327,6 +328,31 @@ def test_arrays_of_one_layer_in_files_of_their_own_are_a_space(at, own):
     assert at.get_by_key("layers").value == [0]
     assert live(at) == scored(space, "L2:center")
     assert len(at.get("plotly_chart")) == 1  # no sentences, no lengths
+
+
+def test_of_vectors_alone_a_map_is_seen_and_taken_away(at, saved):
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((400, 12)) * np.linspace(3, 0.2, 12) + 4
+    out = io.BytesIO()
+    np.save(out, x)
+    upload(at, out.getvalue(), "mine.npy", "vectors-files")
+    assert said(at, "**1 layer of 400 vectors**, d = 12, float64, without pairs.")
+    until(at.get_by_key("alone-k-12").set_value(5).run())
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    raw = (np.square(unit.sum(0)).sum() - 400) / (400 * 399)
+    with np.load(io.BytesIO(saved["take-npz"]()), allow_pickle=False) as file:
+        z = (x - file["mean"]) @ file["matrix"]
+    np.testing.assert_allclose(np.cov(z.T), np.eye(5), atol=1e-9)
+    unit = z / np.linalg.norm(z, axis=1, keepdims=True)
+    mean = "Mean cosine of two vectors"
+    assert float(metrics(at)[mean]) == pytest.approx((np.square(unit.sum(0)).sum() - 400) / (400 * 399), abs=6e-4)
+    assert float(deltas(at)[mean].split()[1]) == pytest.approx(raw, abs=6e-4)
+    assert 0.5 < float(metrics(at)["Isotropy of vectors not fitted on"]) < 1
+    rows = {row["label"]: row for row in at.session_state["page-headlines"].values()}
+    assert rows[mean]["model"] == "vectors of mine.npy" != rows["Pairs"].get("model")
+    assert "use-vectors" not in keys(at)
+    assert live(at) is not None  # the bar keeps its own data
+    assert not at.exception
 
 
 def test_arrays_that_do_not_fit_are_explained(at):

@@ -10,7 +10,7 @@ import torch
 
 from tests.conftest import OF_MOMENTS, make_space
 from whitelab import whitening
-from whitelab.encoding.embeddings import LayerRows
+from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.held_out import held_out_isotropy, isotropy_between
 from whitelab.scoring.setting import Setting
@@ -114,3 +114,15 @@ def test_one_direction_has_no_isotropy(sparse):
     assert np.isnan(held_out_isotropy(sparse, Setting((1,), "pca", 1)))
     alone = replace(sparse, values=sparse.values[:, :1], first=0 * sparse.first, second=0 * sparse.second)
     assert np.isnan(held_out_isotropy(alone, Setting((1,), "pca")))
+
+
+def test_all_vectors_that_were_given_are_held_out_by_halves():
+    x = torch.from_numpy(np.random.default_rng(3).standard_normal((1, 300, 6)) * np.linspace(2, 0.3, 6))
+    none, gold = torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.float64)
+    rows = LayerRows(x, torch.ones(300, dtype=torch.float64))
+    space = LayerEmbeddings(x, none, none, gold, none, ("mine",), texts={"vectors": rows})
+    setting = Setting((0,), "pca", fit="vectors")
+    seen, unseen = rows.parted
+    ways = [isotropy_between(*way, setting) for way in ((seen, unseen), (unseen, seen))]
+    assert held_out_isotropy(space, setting) == pytest.approx(sum(ways) / 2)
+    assert held_out_isotropy(space, setting.with_(fit="task")) == held_out_isotropy(space, setting)  # each counts once

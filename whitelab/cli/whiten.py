@@ -70,7 +70,7 @@ def run(args):
         if args.search:
             scale = calibrate_search(searched, setting).arrays() | SEARCHED
         elif not space.n_pairs:
-            scale = dict(zip(("cosine", "percentile"), random_cosines(space, fitted).table(), strict=True))
+            scale = random_cosines(space, fitted).arrays()
         else:
             scale = calibrate(space, setting).arrays()
     _write(args, encoder, fitted.setting, whitener, record, scale)

@@ -364,9 +364,9 @@ class MeasuredRows:
 class LayerEmbeddings(_Layers):
     """Embeddings of one task, with the map from its pairs to rows.
 
-    `values [l, n, d]`: layer 0 is the embedding layer, 1..L the transformer blocks; rows are the unique
-    sentences. Pair i is rows `first[i]` and `second[i]`, with `gold[i]` and the number `subset[i]` of its
-    subset. `counts [n]` says how often each sentence occurs in both columns together. `origin` says where they come
+    `values [l, n, d]`: layer 0 is the embedding layer, 1..L the transformer blocks; rows are the unique sentences. Pair
+    i is rows `first[i]` and `second[i]`, with `gold[i]` and the number `subset[i]` of its subset. `counts [n]` says how
+    often each sentence occurs in both columns together, each once where there is no pair. `origin` says where they come
     from, `texts` holds the embedded text, by the name that a setting's `fit` gives it, that maps may be fitted on
     beside the task's own sentences, `words` of a `static:` or `sif:` model the task's tokens and how often each occurs
     in its unique sentences. Tensors or arrays. `values` are not copied, being large: whoever changes them in place
@@ -407,8 +407,11 @@ class LayerEmbeddings(_Layers):
 
     @cached_property
     def counts(self) -> Float[Tensor, "n"]:
-        """Occurrences of each sentence over both columns, the weights of a fit on the task's sentences."""
+        """Occurrences of each sentence over both columns, the weights of a fit on the task's sentences; without any
+        pair each counts once."""
         rows = torch.cat([self.first, self.second])
+        if not self.n_pairs:
+            rows = torch.arange(self.n_sentences, device=rows.device)
         return torch.bincount(rows, minlength=self.n_sentences).to(torch.float64)
 
     def with_text(self, name: str, rows: LayerRows | MeasuredRows) -> "LayerEmbeddings":

@@ -75,13 +75,13 @@ def similarity(cka: np.ndarray, label: str, against: str | None = None) -> go.Fi
     return figure.figure()
 
 
-def cosine_histogram(samples: Mapping[str, np.ndarray], labels: Mapping[str, str]) -> go.Figure:
-    """Distribution of the cosine of random sentence pairs, one outline a variant, on the whole of [-1, 1]."""
+def cosine_histogram(samples: Mapping[str, np.ndarray], labels: Mapping[str, str], of: str = "sentences") -> go.Figure:
+    """Distribution of the cosine of random pairs `of` rows, one outline a variant, on the whole of [-1, 1]."""
     figure, dashes = Drawing(), bare_dashes(samples)
     for spec, values in samples.items():
         line = {"color": variant_colour(spec), "dash": dashes[spec]}
         add_shares(figure, values, 100, labels[spec], line, "pairs")
-    figure.update_xaxes(title="Cosine of two random sentences", range=[-1, 1])
+    figure.update_xaxes(title=f"Cosine of two random {of}", range=[-1, 1])
     figure.update_yaxes(title="Share of pairs (%)", rangemode="tozero")
     means = [f"{labels[spec]} mean {np.mean(values):.3f}" for spec, values in samples.items() if len(values)]
     return finish(figure, in_words("Histogram of cosines of random pairs", means, "no pair"), heights.CURVES)

@@ -102,9 +102,7 @@ class Calibration:
 
     def arrays(self) -> dict[str, Float[np.ndarray, "m"]]:
         """What an export carries: `cosine` and `percentile`, and where there is gold `gold_cosine` and `gold`."""
-        cosine, percentile = self.random.table()
-        found = {"cosine": cosine, "percentile": percentile}
-        return found | ({"gold_cosine": self.gold.cosine, "gold": self.gold.gold} if self.gold else {})
+        return self.random.arrays() | ({"gold_cosine": self.gold.cosine, "gold": self.gold.gold} if self.gold else {})
 
     def as_dict(self) -> dict:
         """The JSON document of `python -m whitelab calibrate`."""

@@ -19,12 +19,13 @@ from whitelab.base.lazy import cached_property
 from whitelab.base.progress import Progress, part_of, silent
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows, NotMeasuredError, check_space
 from whitelab.scoring.fit_text import scope_name
-from whitelab.scoring.setting import TOKENS, Protocol, Setting, check_is_setting, check_settings
+from whitelab.scoring.setting import EVERY, TOKENS, Protocol, Setting, check_is_setting, check_settings
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
 
 # A table of all sentences along every direction is kept up to this size, so that moving k is reading it.
 _TURNED_BYTES = 2**26
+HALVED = ("task", "splits", EVERY)  # scopes that leave no sentence of the task out, measured by halves of themselves
 _MAPS_KEPT = 256  # maps of rows, each some 3 MB at 768 dimensions: more than the pairs of 13 layers under two folds
 
 
@@ -358,7 +359,7 @@ def _maps_of_rows(
         if whitening.of_rows(setting.whitening):
             setting = setting.on(space)
             scope = [fold.rows for fold in folds(space, setting.fit)]
-            halved = isotropy and setting.fit in ("task", "splits")
+            halved = isotropy and setting.fit in HALVED
             for rows in (*scope, *(held_out_halves(scope[0]) if halved else ())):
                 yield rows, setting
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from whitelab import whitening
 from whitelab.corpus.fitting import isotropy
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
-from whitelab.scoring.fit_scopes import folds, held_out_halves, map_of, weighs_directions
+from whitelab.scoring.fit_scopes import HALVED, folds, held_out_halves, map_of, weighs_directions
 from whitelab.scoring.setting import Setting, check_is_setting
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
@@ -16,8 +16,8 @@ from whitelab.statistics.moments import Moments
 def held_out_isotropy(space: LayerEmbeddings, setting: Setting) -> float:
     """IsoScore, 0 to 1, of sentences that the map was not fitted on (1: their covariance is round).
 
-    On the sentences of the fit it is 1 for any whitening, by construction. For `task` and `splits` the scope's
-    sentences are halved at random, each half measured under the map of the other; for `cross` the folds do
+    On the sentences of the fit it is 1 for any whitening, by construction. For `task`, `splits` and `vectors`
+    the scope's sentences are halved at random, each half measured under the map of the other; for `cross` the folds do
     that; for other text the task's sentences are measured. (PR - 1) / (rank - 1), Rudman et al. 2022, with PR
     the participation ratio of the kept directions. In r directions white data of m rows have about 1 / (1 + r / m),
     and (1 - y) / (1 + z - y z), y = r / f, z = r / m, under a map that was whitened by f rows of them (the moments of
@@ -27,7 +27,7 @@ def held_out_isotropy(space: LayerEmbeddings, setting: Setting) -> float:
     """
     setting = check_is_setting(setting).on(space)
     scope = folds(space, setting.fit)
-    if setting.fit in ("task", "splits"):
+    if setting.fit in HALVED:
         parts = held_out_halves(scope[0].rows)
         if not parts:
             return float("nan")

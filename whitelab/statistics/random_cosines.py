@@ -126,6 +126,10 @@ class RandomCosines:
         places = np.unique(np.concatenate([places, np.maximum(places - 1, 0), [0, filled[0], filled[-1] + 1, BINS]]))
         return self._edges[places], self._shares[places]
 
+    def arrays(self) -> dict[str, Float[np.ndarray, "m"]]:
+        """`table` as an export carries it: `cosine` and `percentile`."""
+        return dict(zip(("cosine", "percentile"), self.table(), strict=True))
+
     @cached_property
     def _edges(self) -> Float[np.ndarray, "e"]:
         return np.linspace(-1, 1, BINS + 1)

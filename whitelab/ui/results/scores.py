@@ -42,7 +42,12 @@ def number_of(space: LayerEmbeddings, setting: Setting) -> Score:
 
 def scored(space: LayerEmbeddings, setting: Setting) -> Score:
     """The score of a setting, whole."""
-    return replace(number_of(space, setting), isotropy=_study(isotropy_of, space, setting)[0])
+    return replace(number_of(space, setting), isotropy=held_out(space, setting))
+
+
+def held_out(space: LayerEmbeddings, setting: Setting) -> float | None:
+    """The held-out isotropy of a setting."""
+    return _study(isotropy_of, space, setting)[0]
 
 
 def doubt_of(space: LayerEmbeddings, setting: Setting) -> Doubt | None:

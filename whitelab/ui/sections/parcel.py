@@ -9,7 +9,7 @@ from whitelab.encoding.embeddings import LayerEmbeddings, MeasuredRows
 from whitelab.encoding.encoders import Encoder
 from whitelab.retrieval.calibration import calibrate_search
 from whitelab.retrieval.embedded import FITS, RetrievalSpace, for_documents
-from whitelab.scoring.calibration import calibrate, tells_apart
+from whitelab.scoring.calibration import calibrate, random_cosines, tells_apart
 from whitelab.scoring.fit_scopes import Fitted, fit_scope
 from whitelab.scoring.fit_text import scope_name
 from whitelab.scoring.setting import FIT_SCOPES, TOKENS, Setting
@@ -81,6 +81,11 @@ class Parcel:
     def calibrates(self) -> bool:
         """Whether its cosines mean something."""
         return tells_apart(self.space, self.fitted)
+
+    @property
+    def given(self) -> bool:
+        """Whether vectors that were brought stand for a model."""
+        return self.workspace.given
 
     @property
     def stands_for_gold(self) -> bool:
@@ -183,6 +188,38 @@ class SearchParcel(Parcel):
         return f"{opening(self.workspace)}{self.code}rows = searched.space.texts[{self.setting.fit!r}]\n"
 
 
+@dataclass(frozen=True)
+class VectorsParcel(Parcel):
+    """The map of a setting on vectors without pairs, in no workspace; `code` are the lines that read their `space`."""
+
+    code: str
+
+    @property
+    def given(self) -> bool:
+        return True
+
+    @property
+    def fitted_on(self) -> str:
+        return "all vectors"
+
+    @property
+    def stem(self) -> str:
+        setting = self.setting
+        layer = f"-layer-{setting.layers[0]}" * (self.space.n_layers > 1)
+        return for_a_file(f"{self.space.origin.task}{layer}-{setting.whitening}{f'-k{setting.k}' if setting.k else ''}")
+
+    @property
+    def stands_for_gold(self) -> bool:
+        return False
+
+    def scale(self) -> export.Scale | None:
+        return random_cosines(self.space, self.fitted).arrays() if self.calibrates else None
+
+    @property
+    def rows_code(self) -> str:
+        return f"{self.code}rows = space.texts[{self.setting.fit!r}]\n"
+
+
 def lines(kind: str, parcel: Parcel) -> str:
     """How to use the download, from sentences on, or how to have the same in scikit-learn."""
     stem = parcel.stem_of(kind)
@@ -254,7 +291,7 @@ def _making_x(parcel: Parcel) -> str:
     """The lines that make what the map takes: vectors of another layer or pooling it would take without a word."""
     layers, chosen = list(parcel.setting.layers), parcel.workspace
     what = ("the mean of " if len(layers) > 1 else "") + layers_in_words(layers)
-    if chosen.given:
+    if parcel.given:
         return f"x = ...  # [n, {parcel.space.dim}], {what} of vectors made as those given: no others fit the map\n"
     return (
         "import whitelab\n\n"

@@ -17,12 +17,12 @@ from whitelab.ui.widgets.chart import chart
 from whitelab.whitening import variant
 
 
-def cosines(space: LayerEmbeddings, settings: Sequence[Setting]) -> None:
-    """A histogram of the cosines of random pairs of different sentences."""
+def cosines(space: LayerEmbeddings, settings: Sequence[Setting], of: str = "sentences") -> None:
+    """A histogram of the cosines of random pairs `of` different rows."""
     samples = {one.whitening: study(cosine_sample, space, one) for one in settings}
-    chart(figures.cosine_histogram(samples, _titles(settings)), "cosines")
+    chart(figures.cosine_histogram(samples, _titles(settings), of), "cosines")
     layers = layers_in_words(settings[0].layers)
-    st.caption(f"20\u202f000 random pairs of different sentences, {layers}. The means above are exact, over all pairs.")
+    st.caption(f"20\u202f000 random pairs of different {of}, {layers}. The means above are exact, over all pairs.")
 
 
 def spectra(space: LayerEmbeddings, settings: Sequence[Setting]) -> None:

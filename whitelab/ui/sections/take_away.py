@@ -22,7 +22,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import claim, jobs, wait
 from whitelab.ui.results.scores import number_of, scored
-from whitelab.ui.sections.parcel import SCIKIT, Parcel, SearchParcel, lines
+from whitelab.ui.sections.parcel import SCIKIT, Parcel, SearchParcel, VectorsParcel, lines
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.choice import choice
@@ -60,10 +60,17 @@ def of_search(chosen: Workspace, space: RetrievalSpace, setting: Setting, code: 
         _draw(parcel)
 
 
+def of_vectors(space: LayerEmbeddings, setting: Setting, code: str) -> None:
+    """Take the map of vectors without pairs away; `code` are the lines that read them as `space`."""
+    parcel = VectorsParcel(None, space, setting, code)
+    if _introduced(parcel):
+        _draw(parcel)
+
+
 def _introduced(parcel: Parcel, why: str = "") -> bool:
     """Say what the map is and how much it is worth; False where it keeps nothing, or nothing elsewhere fits it."""
     st.subheader("Take it away")
-    if not parcel.workspace.given:
+    if not parcel.given:
         try:
             check_alone(parcel.workspace.model.name)
         except ModelError as error:
@@ -101,7 +108,7 @@ def _say_if_worse(space: LayerEmbeddings, score: Score, fitted_on: str) -> None:
 
 def _draw(parcel: Parcel) -> None:
     """Choose a format, download it, and read how to use it."""
-    labels = {name: one.label for name, one in export.FORMATS.items() if not (one.whole and parcel.workspace.given)}
+    labels = {name: one.label for name, one in export.FORMATS.items() if not (one.whole and parcel.given)}
     if of_rows(parcel.setting.whitening):
         labels = {name: label for name, label in labels.items() if export.FORMATS[name].any_map}
     labels |= {SCIKIT: SCIKIT}
@@ -148,7 +155,7 @@ def _npz(parcel: Parcel) -> None:
 
 def _takes(parcel: Parcel) -> None:
     """Which vectors a bare map takes: others of the same width would pass without a word."""
-    if not parcel.workspace.given:
+    if not parcel.given:
         st.caption(
             f"It takes the vectors of {layers_in_words(parcel.setting.layers)} as the code makes them. What a model "
             "encodes by itself, its last layer brought to length 1 perhaps, is as wide and does not fit."

@@ -11,8 +11,9 @@ from whitelab.base.wording import plain, quantity, spaced
 from whitelab.datasets import DataError, MalformedRows, SentencePairs, Sheet, Upload, open_pasted, open_sheet
 from whitelab.datasets.arrays import ARRAYS, TABLES
 from whitelab.datasets.tables import SUFFIXES
-from whitelab.encoding.precomputed import Vectors, read_vectors
+from whitelab.encoding.precomputed import Unpaired, Vectors, read_either
 from whitelab.ui.results.kept import kept
+from whitelab.ui.sections import vectors_alone
 from whitelab.ui.sidebar import malformed, own_data
 from whitelab.ui.widgets.note import note
 
@@ -194,6 +195,7 @@ FORMS = """
 | `first` [p, d], `second` [p, d], `gold` [p] | a vector for each side of each pair |
 | `values` [n, d], `first` [p], `second` [p], `gold` [p] | unique vectors, and each pair's two row numbers, from 0 |
 | Parquet: lists `first`, `second`, number `gold` | a row a pair, with `sentence1`, `sentence2` if you like |
+| `values` [n, d] | vectors alone |
 """
 
 
@@ -201,7 +203,7 @@ def _vectors() -> None:
     st.markdown(
         "Pairs embedded elsewhere, as arrays in `.npy`, `.npz`, `.safetensors` or Parquet. No model is needed: the "
         "vectors stand for one. Layers come first, [l, p, d] or [l, n, d]; `subset` [p] and `sentences` [n] are "
-        "optional."
+        "optional. Of vectors alone nothing is scored: see how crowded they are, and take a map of them along."
     )
     st.markdown(FORMS)
     st.caption(f"{upload_limits.of_vectors()} Python objects are never unpickled. {STAYS}")
@@ -234,30 +236,33 @@ def _read(files: Sequence[UploadedFile], gold: UploadedFile | None) -> None:
         st.error(f"These files take {size >> 20} MB together, at most {upload_limits.VECTORS_MB} MB are read.")
         return
 
-    def read() -> Vectors:
+    def read() -> Vectors | Unpaired:
         own = [Upload(file.name, file.getvalue()) for file in files]
-        return read_vectors(own, gold and Upload(gold.name, gold.getvalue()))
+        return read_either(own, gold and Upload(gold.name, gold.getvalue()))
 
+    ids = tuple(file.file_id for file in given)
     try:
         with st.spinner("Reading the vectors"):
-            found = kept("vectors", tuple(file.file_id for file in given), read)
+            found = kept("vectors", ids, read)
     except DataError as error:
         st.error(plain(str(error)))
         return
     space = found.space
+    reading = f"{_reading(files, gold, isinstance(found, Vectors))}  # your files, by their paths"
     layers = quantity(space.n_layers, "layer")
-    st.markdown(
-        f"**{layers} of {quantity(space.n_sentences, 'vector')}**, d = {space.dim}, {found.dtype}, for "
-        f"**{quantity(space.n_pairs, 'pair')}**" + (", with their sentences." if found.has_text else ", without text.")
-    )
+    words = f"**{layers} of {quantity(space.n_sentences, 'vector')}**, d = {space.dim}, {space.origin.dtype}"
+    if isinstance(found, Unpaired):
+        st.markdown(f"{words}, without pairs.")
+        vectors_alone.draw(found, "/".join(ids), f"found = {reading}\nspace = found.space\n")
+        return
+    text = ", with their sentences." if found.has_text else ", without text."
+    st.markdown(f"{words}, for **{quantity(space.n_pairs, 'pair')}**{text}")
     note(*found.pairs.notes)
-    args = (found.pairs, _vector_code(files, gold), found)
+    args = (found.pairs, f"found = {reading}\npairs, space = found.pairs, found.space", found)
     st.button("Use these vectors", type="primary", key="use-vectors", on_click=own_data.use, args=args)
 
 
-def _vector_code(files: Sequence[UploadedFile], gold: UploadedFile | None) -> str:
-    more = f", {gold.name!r}" if gold else ""
-    return (
-        f"found = whitelab.read_vectors({[file.name for file in files]!r}{more})  # your files, by their paths\n"
-        "pairs, space = found.pairs, found.space"
-    )
+def _reading(files: Sequence[UploadedFile], gold: UploadedFile | None, paired: bool) -> str:
+    """The expression that reads the same in Python."""
+    read, more = "read_vectors" if paired else "read_either", f", {gold.name!r}" if gold else ""
+    return f"whitelab.{read}({[file.name for file in files]!r}{more})"

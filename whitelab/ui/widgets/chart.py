@@ -55,9 +55,9 @@ def data_of(space: LayerEmbeddings | None = None, setting: Setting | None = None
 
 @contextmanager
 def data_under(space: LayerEmbeddings, setting: Setting) -> Iterator[None]:
-    """Say of what is drawn inside that it is of this setting of the page's space in place of the page's."""
+    """Say of what is drawn inside that it is of this setting of this space in place of the page's."""
     before = st.session_state.get(MADE, {})
-    st.session_state[MADE] = before | _page_setting(setting, space)
+    data_of(space, setting)
     try:
         yield
     finally:
@@ -147,7 +147,7 @@ def keep_rows(rows: Callable[[], Sequence[dict]], key: str) -> None:
 def keep_headline(row: dict) -> None:
     """A headline number among the page's results, the last of its `label`: all of them are one file."""
     rows = st.session_state.setdefault(HEADLINES, {})
-    rows[row["label"]] = row
+    rows[row["label"]] = row | st.session_state.get(MADE, {})
     keep_rows(lambda: list(rows.values()), "headlines")
 
 
