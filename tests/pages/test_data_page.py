@@ -14,7 +14,7 @@ from whitelab.base import upload_limits
 from whitelab.datasets import open_sheet
 from whitelab.encoding.precomputed import npz_bytes
 from whitelab.ui.sections.uploads import VECTORS
-from whitelab.ui.sidebar.own_data import GONE, LABEL
+from whitelab.ui.sidebar.own_data import GONE, LABEL, TEXT_GONE
 
 from .visiting import (
     DEMONSTRATION,
@@ -268,6 +268,20 @@ def test_pasted_sentences_and_a_file_to_fit_on_take_each_others_place(at):
         assert said(at, "fitted on 3 sentences")
         press(at, "use-text")
         assert said(at, "Fitted on pasted sentences, 80 sentences.", "fitted on 80 sentences")
+
+
+def test_a_link_to_a_text_that_is_not_here_says_on_the_page_what_its_map_is_fitted_on(small):
+    at = until(start(**small, fit="Uploaded text file"))
+    for page in tour(at, ("data", "whitening")):
+        assert [one.value for one in at.main.warning] == [TEXT_GONE], page
+        assert "fitted on the task's" in protocol(at)
+    assert not choose(at, whitening="none").main.warning  # of which there is no map
+    until(upload(choose(at, whitening="pca"), b"Rain falls.\nA bus stops.\nHe reads.\n", "mine.txt", "fit-file-0"))
+    assert TEXT_GONE not in [one.value for one in at.main.warning]
+    assert "fitted on the 3 sentences of mine.txt" in protocol(at)
+    at = until(start(**small, fit="/nowhere/text.txt"))
+    assert "text.txt" in at.main.warning[0].value
+    assert at.main.warning[0].value == at.sidebar.error[0].value
 
 
 @pytest.mark.parametrize(

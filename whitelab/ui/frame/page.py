@@ -17,7 +17,7 @@ from whitelab.ui.frame.recipe import recipe
 from whitelab.ui.results.placed import LEFT, too_large
 from whitelab.ui.results.scores import doubt_of, number_of, scored
 from whitelab.ui.results.study import fitted
-from whitelab.ui.sidebar import malformed, own_data, workspace
+from whitelab.ui.sidebar import fit_scope, malformed, own_data, workspace
 from whitelab.ui.sidebar.opening import Opened, open_space
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets import address
@@ -103,7 +103,7 @@ def open_page(
 
 
 def ask(question: str, look_for: str) -> Workspace | None:
-    """Draw the title, and what is missing where there is no workspace."""
+    """Draw the title, what a link asked for that is not here, and what is missing where there is no workspace."""
     _head(question)
     st.markdown(look_for)
     chosen = workspace.current()
@@ -111,6 +111,8 @@ def ask(question: str, look_for: str) -> Workspace | None:
         st.info(own_data.GONE, icon=":material/link_off:")
     if chosen is None:
         workspace.say_what_is_missing()
+    elif instead := st.session_state[fit_scope.INSTEAD]:
+        st.warning(instead, icon=":material/link_off:")
     return chosen
 
 

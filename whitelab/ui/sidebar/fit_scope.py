@@ -26,6 +26,7 @@ from whitelab.ui.widgets.typed import typed_choice
 from whitelab.whitening import label, needs_rows
 
 TASK = "task", "task"  # the sentences that are scored, which every other scope falls back to
+INSTEAD = "fitted-instead"  # session_state: why the task's sentences are taken in place of what was chosen, '' if not
 
 
 def choose(
@@ -33,7 +34,7 @@ def choose(
 ) -> tuple[str, str]:
     """What the map of `spec` is fitted on: the name for the setting, and a key that changes with the content."""
     scopes = _of_vectors(own.vectors) if own is not None and own.vectors is not None else None
-    disabled = spec == "none"
+    disabled, st.session_state[INSTEAD] = spec == "none", ""
     fit = _knob(scopes, disabled)
     if disabled or fit is None or (scopes and fit not in scopes):
         return TASK
@@ -42,7 +43,8 @@ def choose(
             return _uploaded_text()
         return fit, _key(fit, picked, chosen, own, layers, pooling, spec)
     except DataError as error:
-        st.error(f"{plain(str(error))}. Meanwhile the map is fitted on the task's sentences.")
+        st.session_state[INSTEAD] = f"{plain(str(error))}. Meanwhile the map is fitted on the task's sentences."
+        st.error(st.session_state[INSTEAD])
         return TASK
 
 
@@ -146,6 +148,7 @@ def _uploaded_text() -> tuple[str, str]:
         if text:
             st.caption(f"Fitted on {plain(text[1])}, {quantity(text[2].total(), 'sentence')}.")
             return text[1], text[0]
+        st.session_state[INSTEAD] = own_data.TEXT_GONE
         st.caption("Until a file is there, or sentences are pasted on the Data page, the task's sentences are used.")
         return TASK
     if text is None or text[0] != own_data.text_key(file.file_id):

@@ -25,6 +25,11 @@ GONE = (
     "The data of this link was uploaded in someone else's session, or in yours before the page was loaded anew. "
     "Uploads stay in their session, so the demonstration set is shown instead. Bring the file again on the Data page."
 )
+TEXT_GONE = (
+    "The map is to be fitted on an uploaded text and this session has none, so the task's sentences are taken instead. "
+    "A link's text was uploaded in someone else's session, or in yours before the page was loaded anew, and uploads "
+    "stay in their session. Bring the file in the bar, or sentences on the Data page."
+)
 
 
 @dataclass(frozen=True, eq=False)
