@@ -12,7 +12,18 @@ import pytest
 from processes import ROOT
 
 from whitelab.base import upload_limits
-from whitelab.datasets import DataError, MalformedRows, Upload, discover, hold, load, load_text, open_pasted, open_sheet
+from whitelab.datasets import (
+    DataError,
+    MalformedRows,
+    Upload,
+    discover,
+    hold,
+    load,
+    load_text,
+    open_pasted,
+    open_sheet,
+    read_sentences,
+)
 from whitelab.datasets.columns import different
 from whitelab.scoring.fit_text import scope_text
 
@@ -314,3 +325,29 @@ def test_names_are_made_different_and_those_that_differ_stay(names, made):
 
 def test_many_equal_names_are_made_different_in_one_pass():
     assert len(set(different(["a"] * 100_000))) == 100_000
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "wanted"),
+    [
+        ("mine.txt", "He reads.\n\nRain falls.\n", ("He reads.", "Rain falls.")),
+        ("pairs.csv", "a,b,score\nHe reads.,She reads.,3\nRain falls.,It rains.,4\n", None),
+        ("own.csv", "Nr;Question;Weight\n1;Who reads?;0,4\n2;Does rain fall?;1,0\n", ("Who reads?", "Does rain fall?")),
+        (
+            "lines.jsonl",
+            '{"anchor": "a b", "positive": "c d"}\n{"anchor": "e", "positive": "f"}\n',
+            ("a b", "c d", "e", "f"),
+        ),
+        ("texts.tsv", "text\tlabel\nHe reads.\tbook\nRain falls.\tsky\n", ("He reads.", "Rain falls.")),
+    ],
+)
+def test_sentences_of_an_upload_are_those_of_the_file(tmp_path, name, text, wanted):
+    (tmp_path / name).write_text(text)
+    found = read_sentences(Upload(name, text.encode()))
+    assert found == (wanted or ("He reads.", "Rain falls.", "She reads.", "It rains."))
+    assert found == read_sentences(tmp_path / name) == tuple(scope_text(str(tmp_path / name), "", None).elements())
+
+
+def test_of_two_columns_of_text_none_is_taken_for_the_sentences():
+    with pytest.raises(DataError, match="'Question' .text., 'Answer' .text."):
+        read_sentences(Upload("own.csv", b"Nr;Question;Answer;Year\n1;Who reads?;He does.;9\n2;Is it rain?;Yes.;9\n"))

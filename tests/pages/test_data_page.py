@@ -270,6 +270,13 @@ def test_pasted_sentences_and_a_file_to_fit_on_take_each_others_place(at):
         assert said(at, "Fitted on pasted sentences, 80 sentences.", "fitted on 80 sentences")
 
 
+def test_the_only_column_of_text_of_a_table_is_a_text_to_fit_on(at):
+    choose(at, whitening="pca", fit="upload")
+    table = b"Nr;Question;Weight\n" + b"".join(b"%d;Who reads book %d?;0,%d\n" % (i, i, i % 9) for i in range(1, 9))
+    until(upload(at, table, "questions.csv", "fit-file-0"))
+    assert said(at, "fitted on 8 sentences")
+
+
 def test_a_link_to_a_text_that_is_not_here_says_on_the_page_what_its_map_is_fitted_on(small):
     at = until(start(**small, fit="Uploaded text file"))
     for page in tour(at, ("data", "whitening")):

@@ -18,7 +18,7 @@ from whitelab.datasets.loading import load, load_sentences, load_text, tabs_note
 from whitelab.datasets.pairs import DataError, MalformedRows, Problem, SentencePairs
 from whitelab.datasets.retrieval_sets import RetrievalSet, load_retrieval, retrieval_files, retrieval_splits
 from whitelab.datasets.senteval import SENTEVAL_TASKS
-from whitelab.datasets.sheets import ROLES, Sheet, open_pasted, open_sheet
+from whitelab.datasets.sheets import ROLES, Sheet, open_pasted, open_sheet, read_sentences
 from whitelab.datasets.sources import SOURCES, Source, fetched
 from whitelab.datasets.uploads import Upload
 
@@ -56,6 +56,7 @@ __all__ = [
     "load_retrieval",
     "load_sentences",
     "load_text",
+    "read_sentences",
     "open_pasted",
     "open_sheet",
     "retrieval_files",

@@ -115,17 +115,24 @@ def find_columns(table: Table, header: bool | None = None) -> Columns:
 
 def read_unscored(table: Table) -> tuple[list[tuple[str, ...]], list[Problem]] | None:
     """The sentences of each usable row of a table that has no gold score but columns of known names (`UNSCORED_NAMES`),
-    or a sentence a line and no names, and the other rows with their reasons; None for any other table.
+    or one column of text among named ones, or a sentence a line and no names, and the other rows with their reasons;
+    None for any other table.
     """
     names, header, _ = name_columns(table)
     plain = [plain_name(name) for name in names]
-    known = next((wanted for wanted in UNSCORED_NAMES if set(wanted) <= set(plain)), None)
-    if known is None and _is_sentence_a_line(table, names):
-        known = plain
     body = table.rows[1:] if header else table.rows
-    if known is None or not body or _has_gold(table, [row for _, row in body if len(row) == len(names)]):
+    whole = [row for _, row in body if len(row) == len(names)]
+    if known := next((wanted for wanted in UNSCORED_NAMES if set(wanted) <= set(plain)), None):
+        columns = [plain.index(name) for name in known]
+    elif _is_sentence_a_line(table, names):
+        columns = [0]
+    else:
+        contents = [content_of([row[column] for row in whole]) for column in range(len(names))]
+        columns = [column for column, content in enumerate(contents) if content == "text"]
+        if len(columns) != 1 or names == unnamed(len(names)):
+            return None
+    if not body or _has_gold(table, whole):
         return None
-    columns = [plain.index(name) for name in known]
     rows, problems = [], list(table.problems)
     for line, row in body:
         try:

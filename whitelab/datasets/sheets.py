@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from whitelab.datasets.columns import Columns, different, find_columns, name_columns, read_rows
+from whitelab.datasets.columns import Columns, different, find_columns, name_columns, read_rows, read_unscored
 from whitelab.datasets.layouts import existing_path
 from whitelab.datasets.loading import assemble, left_out, load_text
 from whitelab.datasets.pairs import DataError, MalformedRows, SentencePairs, check_rows
-from whitelab.datasets.tables import Table, check_kind, read_lines, read_table, sniff, stem_of
+from whitelab.datasets.tables import SUFFIXES, Table, check_kind, read_lines, read_table, sniff, stem_of, suffix_of
 from whitelab.datasets.uploads import Upload, check_columns
 
 PASTED = "pasted.txt"  # what pasted text is called in messages
+_TABLES = set(SUFFIXES) - {".txt"}  # which may hold a table, too, and is told apart where pairs are asked for
 ROLES = ("first", "second", "score", "subset")
 _PREVIEWED = 8  # rows
 TABS = "a pair is one line: first sentence, tab, second sentence, tab, score"
@@ -104,6 +105,21 @@ def open_sheet(file: str | Path | Upload, header: bool | None = None) -> Sheet:
     except DataError as error:
         found, unclear = None, str(error)
     return Sheet(table, different(name or "(no name)" for name in names), header, found, unclear)
+
+
+def read_sentences(file: str | Path | Upload) -> tuple[str, ...]:
+    """The sentences of a file, each as often as it occurs: of a table what `load_sentences` gives, of any other the
+    lines (`load_text`). DataError as these."""
+    if suffix_of(file if isinstance(file, Upload) else Path(file)) not in _TABLES:
+        return load_text(file)
+    table = read_table(file if isinstance(file, Upload) else existing_path(file))
+    if (unscored := read_unscored(table)) is not None:
+        rows, problems = unscored
+        check_rows(rows, problems, keep_going=False)
+        return tuple(sentence for row in rows for sentence in row)
+    rows, problems = read_rows(table, find_columns(table))
+    check_rows(rows, problems, keep_going=False)
+    return (*(row.first for row in rows), *(row.second for row in rows))
 
 
 def open_pasted(text: str) -> Sheet | tuple[str, ...]:

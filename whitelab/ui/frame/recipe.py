@@ -46,8 +46,8 @@ def fitting(chosen: Workspace) -> str:
         return ""
     if own_data.fit_text(chosen.fit_key):
         text = (
-            "from collections import Counter\n\nfrom whitelab.datasets import load_text\n\n"
-            f"text = Counter(load_text({fit!r}))  # your file, one sentence a line, by its path\n"
+            "from collections import Counter\n\nfrom whitelab.datasets import read_sentences\n\n"
+            f"text = Counter(read_sentences({fit!r}))  # your file, by its path\n"
         )
     elif fit.startswith(CORPUS):
         return f"space = space.with_text({fit!r}, whitelab.corpus_rows({fit.removeprefix(CORPUS)!r}))\n"

@@ -23,6 +23,7 @@ from whitelab.ui.sidebar.own_data import UPLOADED, OwnData
 from whitelab.ui.widgets import address
 from whitelab.ui.widgets.address import bound
 from whitelab.ui.widgets.typed import typed_choice
+from whitelab.ui.widgets.uploader import OURS, TEXT, TEXT_READ
 from whitelab.whitening import label, needs_rows
 
 TASK = "task", "task"  # the sentences that are scored, which every other scope falls back to
@@ -137,11 +138,11 @@ def _splits_key(chosen: Chosen, own: OwnData | None) -> str:
 
 def _uploaded_text() -> tuple[str, str]:
     file = st.file_uploader(
-        "Text, one sentence a line",
-        type=["txt"],
+        "Text to fit on",
+        type=TEXT,
         max_upload_size=upload_limits.TABLE_MB,
         key=f"fit-file-{st.session_state.get(own_data.FIT_FILE, 0)}",
-        help=f"At most {upload_limits.TABLE_MB} MB. It stays in this session; nobody else sees it.",
+        help=f"{TEXT_READ} At most {upload_limits.TABLE_MB} MB. {OURS}",
     )
     text = own_data.fit_text()
     if file is None:
@@ -152,5 +153,5 @@ def _uploaded_text() -> tuple[str, str]:
         st.caption("Until a file is there, or sentences are pasted on the Data page, the task's sentences are used.")
         return TASK
     if text is None or text[0] != own_data.text_key(file.file_id):
-        own_data.hold_text(file.name, file.file_id, datasets.load_text(Upload(file.name, file.getvalue())))
+        own_data.hold_text(file.name, file.file_id, datasets.read_sentences(Upload(file.name, file.getvalue())))
     return file.name, own_data.text_key(file.file_id)

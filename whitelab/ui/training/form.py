@@ -32,7 +32,7 @@ from whitelab.ui.training.request import Corpus, Scored, Text, TrainingPlan
 from whitelab.ui.widgets import address, asking
 from whitelab.ui.widgets.note import note
 from whitelab.ui.widgets.typed import typed_choice
-from whitelab.ui.widgets.uploader import uploader
+from whitelab.ui.widgets.uploader import TEXT, TEXT_READ, uploader
 
 EVERY = "All tasks"
 KEPT = "The run keeps a copy on this machine to be resumed from; the name of your file stays with you."
@@ -212,14 +212,14 @@ def _sentences(data: str, task: str, stamp: str) -> Text:
 
 
 def _uploaded() -> Corpus | None:
-    files = uploader("Text, one sentence a line", ["txt"], "corpus-file", help=KEPT)
+    files = uploader("Text to train on", TEXT, "corpus-file", help=f"{TEXT_READ} {KEPT}")
     if not files:
         st.caption("Choose a file to train on its sentences.")
         return None
     (file,) = files
     upload = Upload(file.name, file.getvalue())
     try:
-        text = kept("training-text", file.file_id, lambda: Text(datasets.load_text(upload)))
+        text = kept("training-text", file.file_id, lambda: Text(datasets.read_sentences(upload)))
     except DataError as error:
         st.error(plain(str(error)))
         return None

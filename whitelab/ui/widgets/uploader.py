@@ -7,7 +7,10 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from whitelab.base import upload_limits
 from whitelab.base.wording import plain
+from whitelab.datasets.tables import SUFFIXES
 
+TEXT = [suffix.removeprefix(".") for suffix in SUFFIXES]  # files of sentences, as `datasets.read_sentences` takes them
+TEXT_READ = "A .txt with one sentence a line, or a table: of pairs or triplets, or with one column of text."
 OURS = "It stays in this session; nobody else sees it."
 
 
