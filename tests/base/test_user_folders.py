@@ -13,7 +13,8 @@ from whitelab.datasets import DataError, data_name, discover, discover_labelled,
 from whitelab.datasets.layouts import file_at
 from whitelab.encoding.checkpoints import find_model, on_disk, runs_root, version
 from whitelab.encoding.names import ModelError, allowed, shown_name
-from whitelab.scoring.fit_text import scope_name, scope_text
+from whitelab.scoring.fit_text import scope_text
+from whitelab.scoring.setting import scope_name
 from whitelab.statistics.moments import Moments
 from whitelab.store.embedding_store import StoreError, default_root
 from whitelab.training import TrainConfig, runs

@@ -71,9 +71,11 @@ def test_every_layer_and_every_k_are_the_librarys(document, words, space):
     assert curve["k"] == list(range(1, 33))
 
 
-def test_the_map_may_be_fitted_on_other_text(document, words, tmp_path):
+def test_the_map_may_be_fitted_on_other_text(document, run, words, tmp_path):
     (tmp_path / "text.txt").write_text("".join(f"{text}\n" for text in SENTENCES[100:180]))
     assert document(*words, "--whitening", "pca", "--fit", tmp_path / "text.txt")["protocol"]["fitted"] == 80
+    _, out, _ = run(*words, "--whitening", "pca", "--fit", tmp_path / "text.txt")
+    assert "pca fitted on text.txt, 80 texts" in out
 
 
 def test_a_malformed_judgement_stops_or_is_left_out_and_named(run, words, place, tmp_path):

@@ -144,7 +144,7 @@ def test_what_is_begun_is_what_its_code_and_its_command_line_ask_for(small, tmp_
     made = Manifest.read(folder)
     assert (made.chunks, made.texts) == (by_hand.chunks, by_hand.texts)
     press(at, "fit-on-corpus")
-    assert f"fitted on the 400 sentences of corpus:{folder}" in protocol(at)
+    assert f"fitted on the 400 sentences of corpus:{folder.name} " in protocol(at)
     choose(at, whitening="zca", k=9, aggregate="mean")
     line = next(one for one in shell(at).splitlines() if " score " in one)
     capsys.readouterr()
@@ -275,7 +275,7 @@ def test_the_score_under_a_map_of_a_corpus_is_the_packages(small, folder):
     carrying = space.with_text(fit, whitelab.corpus_rows(folder))
     wanted = whitelab.score(carrying, whitelab.Setting.parse(f"L1:pca@8 fit={fit}"))
     assert live(at) == f"{wanted.spearman:.2f}" != scored(space)
-    assert f"fitted on the 40 sentences of {fit}" in protocol(at)
+    assert f"fitted on the 40 sentences of corpus:{folder.name} " in protocol(at)
     name = f"corpus:{folder.name}-{Manifest.read(folder).digest[:6]}"  # as another folder of this name is not called
     assert name in [row for table in at.dataframe for row in table.value.get("Fitted on", ())]
     assert {row["page_setting"] for row in csv.DictReader(io.StringIO(data(at)["variants"]))} == {

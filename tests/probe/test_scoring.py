@@ -228,7 +228,7 @@ def test_texts_of_one_vector_are_refused(classifier, whitening):
 def test_other_text_is_what_the_map_is_fitted_on():
     data = make_texts(split=halved())
     space, other = make_rows(data), make_rows(make_texts(50), seed=9)
-    found = probe(space, data, WHITE, How("knn", fit="other.txt"), corpus=other)
+    found = probe(space, data, WHITE, How("knn", fit="/a/other.txt"), corpus=other)
     assert found.fitted == 50
     assert found.protocol.endswith("whitening fitted on other.txt")
 

@@ -1,4 +1,4 @@
-"""The text of a fit scope: where it is read from, what counts as a row of it, and how it is named."""
+"""The text of a fit scope: where it is read from, and what counts as a row of it."""
 
 import json
 from collections import Counter
@@ -7,25 +7,8 @@ import pytest
 
 from tests.conftest import make_space
 from whitelab.datasets import DataError, MalformedRows, load
-from whitelab.encoding.embeddings import MeasuredRows
-from whitelab.scoring.fit_text import scope_name, scope_text, with_fit_text
+from whitelab.scoring.fit_text import scope_text, with_fit_text
 from whitelab.scoring.setting import Setting
-
-
-def test_a_scope_leaves_the_machine_without_a_path(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for fit, name in (("task", "task"), ("demo", "demo"), ("~/a/b.txt", "b.txt"), ("corpus:../b/", "corpus:b")):
-        assert scope_name(fit) == name
-    assert scope_name("corpus:.") == f"corpus:{tmp_path.name}"
-
-
-def test_corpora_in_folders_of_one_name_leave_the_machine_under_two():
-    space, texts = make_space(), {}
-    for fit, digest in (("corpus:/a/out", "3f9a1c2b44"), ("corpus:/b/out", "77d0e1a952")):
-        moments = space.moments((1,))
-        texts[fit] = MeasuredRows(fit, space.origin, space.n_layers, space.dim, (1,), moments, digest)
-    assert [scope_name(fit, texts) for fit in texts] == ["corpus:out-3f9a1c", "corpus:out-77d0e1"]
-    assert scope_name("corpus:/c/out", texts) == "corpus:out"
 
 
 def tables(folder, **files):

@@ -1,4 +1,4 @@
-"""Laws of a setting: its text reads back, defaults are not printed, and a space takes only what it has."""
+"""Laws of a setting: its text reads back, defaults are not printed, a space takes only what it has, no path is said."""
 
 import json
 import re
@@ -11,9 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.conftest import make_space
-from whitelab.encoding.embeddings import Origin
+from whitelab.encoding.embeddings import MeasuredRows, Origin
 from whitelab.encoding.pooling import GIVEN, POOLINGS
-from whitelab.scoring.setting import FIT_SCOPES, TABLE1, Protocol, Setting, parse_settings
+from whitelab.scoring.setting import FIT_SCOPES, TABLE1, Protocol, Setting, parse_settings, scope_in_words, scope_name
 from whitelab.statistics.correlation import AGGREGATES
 from whitelab.whitening import WHITENERS, canonical
 
@@ -263,3 +263,30 @@ def test_a_protocol_is_its_setting_and_its_origin(setting):
         assert record[name] == getattr(setting, name)
     for name in ("model", "data", "task", "split", "pooling", "dtype", "max_length", "text"):
         assert record[name] == getattr(origin, name)
+
+
+def test_a_scope_leaves_the_machine_without_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for fit, name in (("task", "task"), ("demo", "demo"), ("~/a/b.txt", "b.txt"), ("corpus:../b/", "corpus:b")):
+        assert scope_name(fit) == name
+    assert scope_name("corpus:.") == f"corpus:{tmp_path.name}"
+
+
+def test_corpora_in_folders_of_one_name_leave_the_machine_under_two():
+    space, texts = make_space(), {}
+    for fit, digest in (("corpus:/a/out", "3f9a1c2b44"), ("corpus:/b/out", "77d0e1a952")):
+        moments = space.moments((1,))
+        texts[fit] = MeasuredRows(fit, space.origin, space.n_layers, space.dim, (1,), moments, digest)
+    assert [scope_name(fit, texts) for fit in texts] == ["corpus:out-3f9a1c", "corpus:out-77d0e1"]
+    assert scope_name("corpus:/c/out", texts) == "corpus:out"
+
+
+def test_a_scope_in_words_is_its_label_inside_a_sentence_and_other_text_its_name():
+    assert scope_in_words("task") == "the task's sentences"
+    assert [scope_in_words(fit, {"all": "All texts"}) for fit in ("all", "task")] == ["all texts", "task"]
+    for fit in ("/a/b/nli.txt", "corpus:/a/b/nli.txt"):
+        name = scope_in_words(fit)
+        assert name == scope_name(fit)
+        line = Protocol(Setting((1,), "pca", fit=fit), make_space().origin).line(150)
+        assert f"fitted on the 150 sentences of {name} · " in line
+        assert "/a" not in line

@@ -65,4 +65,4 @@ def test_maps_of_corpora_whose_folders_are_called_alike_are_told_apart():
         assert made[-1].stem_of("npz").endswith(f"-on-embedded-{digest[:6]}")
         assert (made[-1].record["fit"], made[-1].record["fit_digest"]) == ("corpus:embedded", digest)
         assert place not in str(made[-1].record)
-        assert made[-1].fitted_on == fit  # on the page of the visitor who typed it
+        assert made[-1].fitted_on == f"corpus:embedded-{digest[:6]}"

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from whitelab.base.checks import check_choice
 from whitelab.compare.published import ONE_SPLIT
 from whitelab.datasets import discover
-from whitelab.scoring.fit_text import scope_name
-from whitelab.scoring.setting import TABLE1, Setting
+from whitelab.scoring.setting import TABLE1, Setting, scope_name
 
 CORPUS = "corpus"  # the fit of a preset whose text the caller names
 

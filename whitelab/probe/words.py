@@ -8,7 +8,7 @@ from whitelab.datasets import LabelledTexts
 from whitelab.probe.classifiers import GRID, TEST_GRID, powers
 from whitelab.probe.options import How
 from whitelab.probe.rows import Turn, same_texts, stratified_rows
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import Setting, scope_in_words
 
 
 def line(data: LabelledTexts, setting: Setting, how: How, found: Sequence[Turn]) -> str:
@@ -52,7 +52,7 @@ def _fit_words(setting: Setting, how: How, folds: bool) -> str:
     if not setting.fits:
         return ""
     own = "each fold's training texts" if folds else "the training texts"
-    return " · whitening fitted on " + {"train": own, "all": "all texts"}.get(how.fit, how.fit)
+    return f" · whitening fitted on {scope_in_words(how.fit, {'train': own, 'all': 'all texts'})}"
 
 
 def threshold_line(setting: Setting, how: How, scored: str | None, learnt: bool) -> str:

@@ -20,7 +20,7 @@ from whitelab.retrieval.relevance import RetrievalProtocol, protocol_of
 from whitelab.retrieval.search_cost import unit_rows
 from whitelab.scoring.fit_scopes import Fitted, Fold, folds
 from whitelab.scoring.paired import RESAMPLES, unless_starved, verdict_of
-from whitelab.scoring.setting import FIT_SCOPES, Protocol, Setting, check_settings
+from whitelab.scoring.setting import FIT_SCOPES, Protocol, Setting, check_settings, scope_in_words
 from whitelab.statistics.correlation import ranked_at_once
 from whitelab.statistics.linalg import exact
 from whitelab.statistics.significance import Bootstrap, Difference, WilliamsTest, bootstrap, bootstrap_means, williams
@@ -66,9 +66,9 @@ class CodedScore:
 
     def setting_line(self) -> str:
         """The same of every code of the setting; codes of raw vectors, too, are trained on what a map is fitted on."""
-        made, fit, labels = self.protocol, self.setting.fit, FIT_SCOPES | FITS
+        made, scope = self.protocol, scope_in_words(self.setting.fit, FIT_SCOPES | FITS)
         line = made.line(self.fitted, self.rank) if isinstance(made, Protocol) else made.line()
-        return f"{line} · codes trained on {labels[fit].lower() if fit in labels else fit}"
+        return f"{line} · codes trained on {scope}"
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""

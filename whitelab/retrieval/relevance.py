@@ -15,7 +15,7 @@ from whitelab.retrieval.embedded import FITS, RetrievalSpace, check_retrieval_sp
 from whitelab.retrieval.metrics import METRICS, measured
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.paired import RESAMPLES, unless_starved, verdict_of
-from whitelab.scoring.setting import Protocol, Setting, check_is_setting, made_by
+from whitelab.scoring.setting import Protocol, Setting, check_is_setting, made_by, scope_in_words
 from whitelab.statistics.significance import Bootstrap, Difference, bootstrap_means
 
 COUNTS = ("queries", "documents", "truncated", "truncated_queries")  # of a protocol, beside the scores of a document
@@ -63,9 +63,7 @@ class RetrievalProtocol:
         variant = setting.named_map
         kept = f"(rank {self.rank} of {self.dim})"
         if setting.fits:
-            scope = FITS.get(setting.fit, setting.fit)
-            scope = scope[0].lower() + scope[1:] if setting.fit in FITS else scope
-            variant += f" fitted on {scope}, {spaced(self.fitted)} texts {kept}"
+            variant += f" fitted on {scope_in_words(setting.fit, FITS)}, {spaced(self.fitted)} texts {kept}"
         elif setting.whitening != "none":
             variant += f" nothing fitted {kept}"
         made = made_by(origin.pooling)

@@ -18,8 +18,7 @@ from whitelab.base.checks import check_int, check_matrix
 from whitelab.base.lazy import cached_property
 from whitelab.base.progress import Progress, part_of, silent
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows, NotMeasuredError, check_space
-from whitelab.scoring.fit_text import scope_name
-from whitelab.scoring.setting import EVERY, TOKENS, Protocol, Setting, check_is_setting, check_settings
+from whitelab.scoring.setting import EVERY, TOKENS, Protocol, Setting, check_is_setting, check_settings, scope_name
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
 

@@ -4,13 +4,12 @@
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from whitelab.base.user_folders import name_of
 from whitelab.corpus.fitting import CORPUS, corpus_rows
 from whitelab.corpus.manifest import finished
 from whitelab.datasets import DataError, all_published, discover, load_sentences, load_text
@@ -40,18 +39,6 @@ def scope_text(fit: str, data: str, task: str | None, keep_going: bool = False) 
     for info in discover(fit):
         counts += _pairs_text(fit, info.name, keep_going)
     return counts
-
-
-def scope_name(fit: str, texts: Mapping[str, LayerRows | MeasuredRows] | None = None) -> str:
-    """A scope as it may leave the machine: of other text the name of its file or folder, with no path before it.
-
-    Of a corpus among the `texts` that a space carries the beginning of its digest stands behind the name, because
-    folders of embedded text are often called alike.
-    """
-    before = CORPUS if fit.startswith(CORPUS) else ""
-    text = (texts or {}).get(fit)
-    mark = f"-{text.mark}" if isinstance(text, MeasuredRows) and text.mark else ""
-    return before + name_of(fit.removeprefix(CORPUS)) + mark
 
 
 def fit_rows(

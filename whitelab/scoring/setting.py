@@ -8,14 +8,25 @@ It is parsed and printed here and nowhere else; whatever is left at its default 
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from urllib.parse import quote, unquote
 
 from whitelab import whitening
 from whitelab.base.checks import check_choice, check_is, check_layers, check_several, is_whole
-from whitelab.base.wording import layers_in_words, spaced
-from whitelab.encoding.embeddings import EVERY, OWN_SENTENCES, TOKENS, LayerEmbeddings, Origin, check_space
+from whitelab.base.user_folders import name_of
+from whitelab.base.wording import inside, layers_in_words, spaced
+from whitelab.corpus.fitting import CORPUS
+from whitelab.encoding.embeddings import (
+    EVERY,
+    OWN_SENTENCES,
+    TOKENS,
+    LayerEmbeddings,
+    LayerRows,
+    MeasuredRows,
+    Origin,
+    check_space,
+)
 from whitelab.encoding.pooling import GIVEN, UNIT, check_pooling
 from whitelab.statistics import correlation
 
@@ -202,6 +213,27 @@ def parse_settings(text: str, n_layers: int | None = None) -> tuple[Setting, ...
     return tuple(dict.fromkeys(settings))
 
 
+def scope_name(fit: str, texts: Mapping[str, LayerRows | MeasuredRows] | None = None) -> str:
+    """A scope as it may leave the machine: of other text the name of its file or folder, with no path before it.
+
+    Of a corpus among the `texts` that a space carries the beginning of its digest stands behind the name, because
+    folders of embedded text are often called alike.
+    """
+    before = CORPUS if fit.startswith(CORPUS) else ""
+    text = (texts or {}).get(fit)
+    mark = f"-{text.mark}" if isinstance(text, MeasuredRows) and text.mark else ""
+    return before + name_of(fit.removeprefix(CORPUS)) + mark
+
+
+def scope_in_words(
+    fit: str,
+    labels: Mapping[str, str] = FIT_SCOPES,
+    texts: Mapping[str, LayerRows | MeasuredRows] | None = None,
+) -> str:
+    """A scope inside a sentence: `the task's sentences`, of other text than `labels` know its `scope_name`."""
+    return inside(labels[fit]) if fit in labels else scope_name(fit, texts)
+
+
 @dataclass(frozen=True)
 class Protocol:
     """A setting and what it was applied to. Two scores are comparable when their protocols are equal."""
@@ -236,7 +268,7 @@ class Protocol:
                 EVERY: f"fitted on all {count} vectors",
                 "cross": f"cross-fitted on halves of {count} sentence occurrences",
             }
-            on = words.get(setting.fit, f"fitted on the {count} sentences of {setting.fit}")
+            on = words.get(setting.fit, f"fitted on the {count} sentences of {scope_name(setting.fit)}")
             fitted = f" {on if setting.fits else 'nothing fitted'}"
             details = [f"rank {rank}"] if rank is not None else []
             details += [f"γ {gamma:.2f}"] if gamma is not None else []

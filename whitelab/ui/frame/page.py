@@ -8,8 +8,8 @@ from streamlit.runtime.pages_manager import PagesManager
 from whitelab.base.wording import cut_note, plain, quantity
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.fit_text import scope_name
 from whitelab.scoring.score import Score, reversed_note
+from whitelab.scoring.setting import scope_name
 from whitelab.statistics.significance import few_note
 from whitelab.ui import live
 from whitelab.ui.frame.page_zip import page_zip

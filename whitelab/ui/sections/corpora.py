@@ -14,7 +14,7 @@ from whitelab.datasets import DataError
 from whitelab.encoding.embeddings import held_in_words
 from whitelab.encoding.names import shown_name
 from whitelab.encoding.pooling import UNIT
-from whitelab.scoring.fit_text import scope_name
+from whitelab.scoring.setting import scope_name
 from whitelab.ui.results import long_runs
 from whitelab.ui.results.jobs import REDRAW, redraw
 from whitelab.ui.results.worker import Job, is_open

@@ -16,8 +16,7 @@ from whitelab.encoding.checkpoints import on_disk
 from whitelab.encoding.encoders import Encoder
 from whitelab.encoding.names import shown_name
 from whitelab.figures import heights
-from whitelab.scoring.fit_text import scope_name
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import Setting, scope_name
 from whitelab.statistics import geometry
 from whitelab.store.embedding_store import Store
 from whitelab.sweeps import layer_subsets

@@ -11,8 +11,7 @@ from whitelab.retrieval.calibration import calibrate_search
 from whitelab.retrieval.embedded import FITS, RetrievalSpace, for_documents
 from whitelab.scoring.calibration import calibrate, random_cosines, tells_apart
 from whitelab.scoring.fit_scopes import Fitted, fit_scope
-from whitelab.scoring.fit_text import scope_name
-from whitelab.scoring.setting import FIT_SCOPES, TOKENS, Setting
+from whitelab.scoring.setting import FIT_SCOPES, TOKENS, Setting, scope_in_words, scope_name
 from whitelab.ui.frame.recipe import fitting, loading, opening, pooling
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import study
@@ -30,6 +29,7 @@ class Parcel:
     workspace: Workspace
     space: LayerEmbeddings
     setting: Setting
+    scopes = FIT_SCOPES
 
     @property
     def fitted(self) -> Fitted:
@@ -44,8 +44,7 @@ class Parcel:
     @property
     def fitted_on(self) -> str:
         """What it was fitted on, in words."""
-        scope = FIT_SCOPES.get(self.setting.fit)
-        return f"{scope[0].lower()}{scope[1:]}" if scope else self.setting.fit
+        return scope_in_words(self.setting.fit, self.scopes, self.space.texts)
 
     @property
     def name(self) -> str:
@@ -139,10 +138,7 @@ class SearchParcel(Parcel):
 
     searched: RetrievalSpace
     code: str
-
-    @property
-    def fitted_on(self) -> str:
-        return FITS[self.setting.fit].lower() if self.setting.fit in FITS else self.setting.fit
+    scopes = FITS
 
     @property
     def name(self) -> str:

@@ -26,8 +26,7 @@ from whitelab.compare import (
 from whitelab.compare.presets import CORPUS
 from whitelab.datasets import DEMO
 from whitelab.figures import heights
-from whitelab.scoring.fit_text import scope_name
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import Setting, scope_name
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study_job

@@ -10,9 +10,8 @@ from whitelab.base.lazy import cached_property
 from whitelab.base.records import without_nan
 from whitelab.base.wording import best_as_printed, quantity, ratio, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.fit_text import scope_name
 from whitelab.scoring.paired import LEVEL, RESAMPLES, VERDICTS, Standing
-from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, Setting
+from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, Setting, scope_name
 from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.scores import scored, standing
 from whitelab.ui.results.study import study

@@ -10,9 +10,8 @@ from whitelab.datasets import DataError, SentencePairs
 from whitelab.encoding.checkpoints import find_model, version
 from whitelab.encoding.embeddings import embed_pairs
 from whitelab.encoding.names import ModelError, shown_name
-from whitelab.scoring.fit_text import scope_name
 from whitelab.scoring.score import score
-from whitelab.scoring.setting import OWN_SENTENCES, Setting
+from whitelab.scoring.setting import OWN_SENTENCES, Setting, scope_in_words, scope_name
 from whitelab.store.embedding_store import Store
 from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import jobs, wait
@@ -94,7 +93,8 @@ def _setting(here: Workspace, model: str) -> tuple[Setting, str]:
     files = find_model(model)  # its start has as many layers
     setting, instead = here.compared, ""
     if setting.fit not in OWN_SENTENCES:
-        setting, instead = setting.with_(fit="task"), f", maps fitted on the task's sentences and not on {setting.fit}"
+        instead = f", maps fitted on the task's sentences and not on {scope_in_words(setting.fit)}"
+        setting = setting.with_(fit="task")
     setting = setting.with_(k=setting.k and min(setting.k, files.dim))
     if missing := [layer for layer in setting.layers if layer > files.layers]:
         setting = setting.with_(layers=(files.layers,))

@@ -15,8 +15,7 @@ import streamlit as st
 
 from whitelab.base.wording import best_as_printed, for_a_file
 from whitelab.encoding.embeddings import LayerEmbeddings
-from whitelab.scoring.fit_text import scope_name
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import Setting, scope_name
 
 BEST = "font-weight: bold; background-color: rgba(46, 134, 209, 0.22)"
 
