@@ -14,9 +14,9 @@ from whitelab import datasets
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.sections import probing, rankings
 from whitelab.ui.sidebar import opening, own_data
-from whitelab.ui.sidebar.data import Chosen
+from whitelab.ui.sidebar.data import Chosen, pairs_of
 from whitelab.ui.sidebar.model import Picked
-from whitelab.ui.sidebar.opening import every_task, pairs_of, task_name
+from whitelab.ui.sidebar.opening import every_task, task_name
 from whitelab.ui.sidebar.workspace import Workspace
 
 

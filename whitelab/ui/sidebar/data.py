@@ -6,9 +6,11 @@ import streamlit as st
 
 from whitelab import datasets
 from whitelab.base.wording import plain
-from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, TaskInfo
+from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, SentencePairs, TaskInfo
 from whitelab.datasets.in_memory import PREFIX
+from whitelab.encoding.catalogue import guess_tokens
 from whitelab.ui.results.files import file_stamp
+from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import malformed, own_data
 from whitelab.ui.sidebar.own_data import UPLOADED
 from whitelab.ui.widgets.address import among, bound
@@ -34,6 +36,19 @@ class Chosen:
     def task(self) -> str:
         """The task's name."""
         return self.info.name
+
+
+@remembered()
+def pairs_of(data: str, task: str, split: str, keep_going: bool, stamp: str) -> SentencePairs:
+    """A task's pairs; `stamp` is that of the files, so a changed file is read again. Raises DataError."""
+    return datasets.load(data, task, split, keep_going=keep_going)
+
+
+@remembered()
+def tokens_of(*pairs) -> tuple[int, int]:
+    """About how many tokens the sentences of `pairs_of(*pairs)` have, and how many they are. Raises DataError."""
+    sentences = pairs_of(*pairs).sentences
+    return guess_tokens(sentences), len(sentences)
 
 
 def choose() -> Chosen | None:

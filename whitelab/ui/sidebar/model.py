@@ -4,17 +4,16 @@ What a network is (layers, d, poolings) is known once it runs, so the knobs wait
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import streamlit as st
 
-from whitelab import datasets
 from whitelab.base.devices import choose_device
 from whitelab.base.progress import Progress
 from whitelab.base.wording import plain
 from whitelab.datasets import DataError
 from whitelab.encoding import catalogue
-from whitelab.encoding.catalogue import guess_tokens
 from whitelab.encoding.checkpoints import ModelFiles, PickledWeights, find_model, on_disk, trained_models, version
 from whitelab.encoding.encoders import Encoder
 from whitelab.encoding.hub import cached_models
@@ -22,7 +21,7 @@ from whitelab.encoding.later import encoder_for_store
 from whitelab.encoding.names import BUNDLED, BUNDLED_NAME, ModelError, ModelName, allowed
 from whitelab.ui.results.jobs import FIRST_SECONDS, jobs, wait
 from whitelab.ui.results.study import remembered
-from whitelab.ui.sidebar.data import REFUSED, Chosen
+from whitelab.ui.sidebar.data import REFUSED, Chosen, tokens_of
 from whitelab.ui.widgets.address import bound
 from whitelab.ui.widgets.typed import exists, typed_choice
 
@@ -206,18 +205,10 @@ def _facts(model: str, chosen: Chosen | None) -> str:
 
 def _text(chosen: Chosen | None) -> tuple[int, int]:
     """About how many tokens, and how many sentences, the chosen task has."""
-    if chosen is None:
-        return 0, 0
-    return _counted(chosen.source, chosen.task, chosen.split, chosen.lenient, chosen.stamp)
-
-
-@st.cache_data(max_entries=16, show_spinner=False)
-def _counted(data: str, task: str, split: str, keep: bool, stamp: str) -> tuple[int, int]:
-    try:
-        sentences = datasets.load(data, task, split, keep_going=keep).sentences
-    except DataError:
-        return 0, 0
-    return guess_tokens(sentences), len(sentences)
+    with suppress(DataError):
+        if chosen is not None:
+            return tokens_of(chosen.source, chosen.task, chosen.split, chosen.lenient, chosen.stamp)
+    return 0, 0
 
 
 def _ask(model: str) -> None:

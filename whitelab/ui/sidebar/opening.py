@@ -18,9 +18,10 @@ from whitelab.scoring.setting import EVERY, TOKENS, Setting
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.shelf import shelf, shelved
-from whitelab.ui.results.study import remembered, study_job
+from whitelab.ui.results.study import study_job
 from whitelab.ui.results.worker import Job
 from whitelab.ui.sidebar import own_data
+from whitelab.ui.sidebar.data import pairs_of
 from whitelab.ui.sidebar.model import Picked
 from whitelab.ui.sidebar.workspace import Workspace
 
@@ -44,12 +45,6 @@ class Opened:
         space = self.space
         rows = space.kept("rows", lambda: LayerRows(space.values, space.counts))
         return shelf().call(rows, f"{shelf().name(space)}/rows")
-
-
-@remembered()
-def pairs_of(data: str, task: str, split: str, keep_going: bool, stamp: str) -> SentencePairs:
-    """A task's pairs; `stamp` is that of the files, so a changed file is read again. Raises DataError."""
-    return datasets.load(data, task, split, keep_going=keep_going)
 
 
 def chosen_pairs(workspace: Workspace) -> SentencePairs:

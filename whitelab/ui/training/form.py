@@ -24,8 +24,7 @@ from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.kept import kept
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import knobs, model, own_data
-from whitelab.ui.sidebar.data import TITLES
-from whitelab.ui.sidebar.opening import pairs_of
+from whitelab.ui.sidebar.data import TITLES, pairs_of, tokens_of
 from whitelab.ui.sidebar.own_data import UPLOADED, OwnData
 from whitelab.ui.training.background import Entry
 from whitelab.ui.training.request import Corpus, Scored, Text, TrainingPlan
@@ -257,7 +256,7 @@ def _scored() -> Scored | None:
         return None
     if pairs.problems:
         st.caption(f"{quantity(len(pairs.problems), 'malformed row is', 'malformed rows are')} left out.")
-    return Scored.of(data, name, split, pairs, _tokens(*asked))
+    return Scored.of(data, name, split, pairs, tokens_of(*asked)[0])
 
 
 def _unnamed(pairs: SentencePairs) -> SentencePairs:
@@ -280,12 +279,6 @@ def _own() -> OwnData | None:
         )
         return None
     return own_data.current()
-
-
-@st.cache_data(max_entries=16, show_spinner=False)
-def _tokens(*asked) -> int:
-    """About how many tokens the sentences of the pairs (`pairs_of`) have."""
-    return guess_tokens(pairs_of(*asked).sentences)
 
 
 def _split(task: TaskInfo) -> str:
