@@ -6,6 +6,7 @@ from whitelab.base.installation import program
 from whitelab.base.wording import plain, quantity, spaced
 from whitelab.datasets import BUNDLED_SETS
 from whitelab.encoding.precomputed import npz_bytes
+from whitelab.statistics.geometry import word_counts
 from whitelab.ui.frame.page import ask, close_page, open_chosen
 from whitelab.ui.results.kept import kept
 from whitelab.ui.sections import data_views, downloads, uploads
@@ -35,7 +36,9 @@ if pairs is not None:
             else "."
         )
     )
-    lengths = kept("lengths", pairs.fingerprint, lambda: data_views.words(pairs.sentences)) if has_text else None
+    lengths = None
+    if has_text:
+        lengths = kept("lengths", pairs.fingerprint, lambda: word_counts(pairs.sentences).int().numpy())
     data_of(task=pairs.task, split=pairs.split)
     data_views.numbers(chosen, pairs, lengths)
     data_views.charts(pairs, lengths)

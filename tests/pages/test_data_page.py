@@ -13,6 +13,7 @@ import whitelab
 from whitelab.base import upload_limits
 from whitelab.datasets import open_sheet
 from whitelab.encoding.precomputed import npz_bytes
+from whitelab.statistics.geometry import word_counts
 from whitelab.ui.sections.uploads import VECTORS
 from whitelab.ui.sidebar.own_data import GONE, LABEL, TEXT_GONE
 
@@ -21,6 +22,7 @@ from .visiting import (
     SPACED,
     choose,
     code,
+    data,
     deltas,
     downloads,
     failed,
@@ -89,6 +91,8 @@ def test_the_page_shows_the_data_it_finds_and_finds_pairs_by_their_words():
     assert shown["Pairs"] == "1\u202f440"
     assert shown["Different sentences"] == "2\u202f880"
     assert shown["Gold scores"] == "0 to 5"
+    words = [int(row.split(",")[1]) for row in data(at)["lengths"].splitlines()[1:]]
+    assert words == word_counts(pairs.sentences).tolist()  # those that Anisotropy holds vectors' lengths against
     subsets = next(one.value for one in at.dataframe if {"Subset", "Pairs"} <= set(one.value.columns))
     assert dict(zip(subsets["Subset"], subsets["Pairs"], strict=True)) == {
         name: int((pairs.subset == number).sum()) for number, name in enumerate(pairs.subset_names)
@@ -209,14 +213,14 @@ def test_rows_are_not_offered_to_be_left_out_where_none_would_be_left(small, tmp
 
 
 def test_a_file_that_cannot_be_read_is_explained_and_the_page_lives_on(at):
-    for name, data, message in (
+    for name, content, message in (
         ("mine.csv", b"", "the file is empty"),
         ("mine.csv", "naïve,row,1\n".encode("latin-1"), "UTF"),
         ("mine.csv", b"sentence1,sentence2,score\n", "column names only"),
         ("mine.parquet", b"PAR1", "not a readable Parquet file"),
         ("mine.json", b"[1]", "No row of this file can be read"),
     ):
-        assert failed(upload(at, data, name), message)
+        assert failed(upload(at, content, name), message)
         assert "use-file" not in keys(at)
         assert metrics(at)["Pairs"] == f"{PAIRS}"
 

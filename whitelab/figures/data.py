@@ -35,7 +35,7 @@ def length_histogram(values: np.ndarray) -> go.Figure:
     counts, edges = np.histogram(np.minimum(values, end), bins=np.arange(0, end + 1 + step, step) - 0.5)
     low = (edges[:-1] + 0.5).astype(int)
     words = [f"{a} words" if step == 1 else f"{a} to {a + step - 1} words" for a in low]
-    titles = "Words, as spaces part them", "Sentences"
+    titles = "Words: letters and digits in a row", "Sentences"
     if beyond:
         words[-1] = f"{low[-1]} words or more"
         titles = f"{titles[0]}<br>The last bar: also {beyond} with more than {end}", titles[1]

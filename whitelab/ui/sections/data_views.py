@@ -15,11 +15,6 @@ from whitelab.ui.widgets.metric import Metric, headlines
 FOUND = 200  # pairs in the searchable table
 
 
-def words(sentences) -> np.ndarray:
-    """Words of each sentence, as spaces part them."""
-    return np.array([len(sentence.split()) for sentence in sentences])
-
-
 def numbers(chosen: Workspace, pairs: SentencePairs, lengths: np.ndarray | None) -> None:
     """How many, and on what scale; `lengths` are the words of each sentence, None where there is no text."""
     gold, n = pairs.gold, len(pairs.sentences)
@@ -55,7 +50,7 @@ def numbers(chosen: Workspace, pairs: SentencePairs, lengths: np.ndarray | None)
             "Words a sentence",
             f"{np.median(lengths):g}",
             f"median, at most {lengths.max()}",
-            help="As spaces part them.",
+            help="A word is letters, digits and underscores in a row.",
         ),
     )
 

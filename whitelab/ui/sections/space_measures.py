@@ -66,7 +66,8 @@ def _lengths(opened: Opened, settings: Sequence[Setting]) -> None:
     layers = layers_in_words(settings[0].layers)
     st.caption(
         f"Spearman of a vector's length with the words of its sentence, {layers}: with their number, and with "
-        f"how frequent they are among these sentences. {'; '.join(said)}."
+        f"how frequent they are among these sentences. {'; '.join(said)}. A word is letters, digits and underscores in "
+        "a row."
     )
 
 
