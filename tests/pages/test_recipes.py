@@ -61,13 +61,13 @@ json.dump(results, sys.stdout)
 HEADLINES = {
     "overview": ("Spearman, ", "Mean cosine", "Directions kept"),
     "data": ("Pairs", "Different sentences"),
-    "anisotropy": ("Mean cosine", "Participation ratio"),
+    "anisotropy": ("Mean cosine", "Participation ratio", "Percentile of ", "Random pairs", "Gold at", "Threshold"),
     "whitening": ("Spearman, ", "Difference"),
     "layers": ("Best one or two", "Best subset"),
     "dimensions": ("Spearman at", "Best k", "Knee"),
     "uniformity": ("Alignment", "Uniformity"),
     "probe": ("Accuracy, ", "Most frequent class"),
-    "retrieval": ("nDCG@10, ", "Queries gained", "Recall@100", "Threshold", "Percentile of "),
+    "retrieval": ("nDCG@10, ", "Queries gained", "Recall@100", "Threshold", "Percentile of ", "Queries with"),
     "advise": ("Spearman x 100, ", "The model as it comes"),
 }
 
@@ -90,7 +90,7 @@ class Shown:
     live: str
     line: str
     numbers: tuple[str, ...]
-    charted: tuple[float, ...]
+    charted: dict[str, tuple[float, ...]]
 
 
 @pytest.fixture(scope="module")
@@ -170,17 +170,18 @@ def average(at, folder):
 
 
 EVERY = (*SPACED, "training")
-# The chart each page is about, and its columns; training and data have none that their own lines make.
+# The charts whose numbers a page's own lines print again, the one it is about first, and their columns; training and
+# data have none.
 CHARTS = {
-    "overview": ("layer-gains", "mean_cosine", "raw", "whitened", "cut"),
-    "anisotropy": ("by-layer", "mean_cosine", "participation_ratio", "effective_rank", "top_share"),
-    "whitening": ("variants", "spearman", "low", "high"),
-    "layers": ("whitened-pairs", "spearman"),
-    "dimensions": ("k-curve", "spearman"),
-    "uniformity": ("plane", "alignment", "uniformity", "spearman"),
-    "retrieval": ("retrieval-layers", "ndcg@10", "map@100"),
-    "advise": ("options", "score", "difference"),
-    "probe": ("accuracy", "accuracy", "low", "high"),
+    "overview": {"layer-gains": ("mean_cosine", "raw", "whitened", "cut")},
+    "anisotropy": {"by-layer": ("mean_cosine", "participation_ratio", "effective_rank", "top_share")},
+    "whitening": {"variants": ("spearman", "low", "high")},
+    "layers": {"whitened-pairs": ("spearman",)},
+    "dimensions": {"k-curve": ("spearman",)},
+    "uniformity": {"plane": ("alignment", "uniformity", "spearman")},
+    "retrieval": {"retrieval-layers": ("ndcg@10", "map@100")},
+    "advise": {"options": ("score", "difference")},
+    "probe": {"accuracy": ("accuracy", "low", "high")},
 }
 # What is typed or brought, and the pages that are visited: so many of them, or these.
 VISITS = {
@@ -198,6 +199,7 @@ VISITS = {
     "pairs that all hang together": ({"data": "hub.tsv"}, None, ("advise",)),
     "one sentence": ({"data": "same.tsv", "space": "What a cosine means"}, measure, ("anisotropy", "dimensions")),
     "too few labelled texts": ({"labelled": "six.tsv"}, None, ("probe",)),
+    "what a cosine means": ({"space": "What a cosine means", "whitening": "PCA whitening"}, None, ("anisotropy",)),
     "what is to store": ({"purpose": "store"}, None, ("advise",)),
     "sentences alone": ({}, ask_of_sentences, ("advise",)),
     "several tasks": ({"data": "tasks"}, average, ("layers", "compare")),
@@ -233,19 +235,25 @@ def numbers(at, page: str) -> tuple[str, ...]:
     if page == "compare":
         cells = table(at, "Setting")
         return () if cells is None else tuple(f"{value:.2f}" for value in cells.iloc[:, -1].dropna())
-    shown = {one.label: f"{one.value} {one.delta}" for one in at.metric}
-    words = [text for label, text in shown.items() if label.startswith(HEADLINES.get(page, ()))]
+    cards = [one for one in at.metric if one.label.startswith(HEADLINES.get(page, ()))]
     if page == "layers":
-        return tuple(re.search(r"Spearman (\S+)", text)[1].rstrip(",") for text in words if "Spearman" in text)
-    return tuple(text.split()[0].replace("\u202f", "") for text in words if "undefined" not in text)
+        found = (re.search(r"Spearman ([^\s,]+)", f"{one.value} {one.delta}") for one in cards)
+        return tuple(one[1] for one in found if one)
+    raw = (one.delta.removesuffix(" raw") for one in cards if re.search(r"\d raw$", one.delta or ""))
+    words = [*(one.value for one in cards), *raw]
+    words += [off for one in cards for off in re.findall(r"(?:Off by|\), raw|mean by) (\d+\.\d+)", one.help or "")]
+    parts = [part for text in words for part in text.split(" to ")]
+    return tuple(part.split()[0].replace("\u202f", "") for part in parts if "undefined" not in part)
 
 
-def charted(at, page: str) -> tuple[float, ...]:
-    """The numbers of a page's main chart."""
-    chart, *columns = CHARTS.get(page, ("",))
-    rows = csv.DictReader(io.StringIO(data(at).get(chart, "")))
-    found = [float(row[column]) for row in rows for column in columns if row[column]]
-    return tuple(value for value in found if not math.isnan(value))
+def charted(at, page: str) -> dict[str, tuple[float, ...]]:
+    """The numbers of each of a page's charts."""
+    found = {}
+    for chart, columns in CHARTS.get(page, {}).items():
+        rows = list(csv.DictReader(io.StringIO(data(at).get(chart, ""))))
+        values = [float(row[column]) for column in columns for row in rows if row.get(column)]
+        found[chart] = tuple(value for value in values if not math.isnan(value))
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -286,6 +294,12 @@ def test_every_page_is_among_those_whose_code_is_run(shown):
     assert {name.partition(": ")[2] for name in shown} == {*SPACED, "training"}
 
 
+def test_every_chart_is_among_those_whose_code_is_run(shown):
+    charted = ((name.partition(": ")[2], one.charted) for name, one in shown.items())
+    drawn = {(page, chart) for page, charts in charted for chart, values in charts.items() if values}
+    assert drawn == {(page, chart) for page, charts in CHARTS.items() for chart in charts}
+
+
 def test_every_recipe_ends_with_the_live_score_and_its_protocol_line(shown, printed, subtests):
     for name, one in shown.items():
         *_, score, line = printed[name].splitlines()
@@ -304,11 +318,11 @@ def test_every_recipe_prints_the_headline_numbers_of_its_page(shown, printed, su
                 assert any(f"{value:.{digits}f}" == f"{float(number):.{digits}f}" for value in values)
 
 
-def test_every_recipe_prints_the_numbers_of_its_pages_main_chart(shown, printed, subtests):
+def test_every_recipe_prints_the_numbers_of_its_pages_charts(shown, printed, subtests):
     pattern = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
-    assert {name.partition(": ")[2] for name, one in shown.items() if one.charted} == {*CHARTS}
     for name, one in shown.items():
-        values, wanted = np.array([float(number) for number in pattern.findall(printed[name])]), np.array(one.charted)
-        apart = abs(values - wanted[:, None]).min(axis=1)
-        with subtests.test(name):
-            assert not wanted[apart > 1e-6 * (1 + abs(wanted))].size
+        values = np.array([float(number) for number in pattern.findall(printed[name])])
+        for chart, wanted in ((chart, np.array(numbers)) for chart, numbers in one.charted.items() if numbers):
+            apart = abs(values - wanted[:, None]).min(axis=1)
+            with subtests.test(name, chart=chart):
+                assert not wanted[apart > 1e-6 * (1 + abs(wanted))].size

@@ -166,7 +166,7 @@ def table_widths(at: AppTest) -> list[int]:
 def protocol(at: AppTest) -> str:
     """The live score's protocol line under the page."""
     lines = (one.value.replace("\\", "").removeprefix("Live score: ") for one in at.caption)
-    return next(text for text in lines if " · aggregate " in text)
+    return [text for text in lines if " · aggregate " in text][-1]
 
 
 def alts(at: AppTest) -> list[str]:

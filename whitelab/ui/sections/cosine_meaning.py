@@ -40,13 +40,8 @@ def draw(space: LayerEmbeddings, setting: Setting) -> str:
         caption=lambda found: _pairs(found[-1]),
         room=heights.room(heights.CURVES) + 260,
     )
-    return (
-        ""
-        if job.error
-        else code(
-            "whitelab.calibrate(space", settings, f"{cut}, {rate}", f"meant.gold and meant.gold({cosine})", cosine
-        )
-    )
+    gold = f"meant.gold and (meant.gold({cosine}), meant.gold.error, meant.gold.error_of_mean), meant.ceiling"
+    return "" if job.error else code("whitelab.calibrate(space", settings, f"{cut}, {rate}", gold, cosine)
 
 
 def code(call: str, settings: Sequence[Setting], options: str, more: str, cosine: float) -> str:
@@ -54,9 +49,9 @@ def code(call: str, settings: Sequence[Setting], options: str, more: str, cosine
     return (
         f"for text in {tuple(map(str, settings))!r}:\n"
         f"    meant = {call}, whitelab.Setting.parse(text), {options})\n"
-        "    print(meant.random.floor, meant.random.top, meant.threshold)\n"
-        f"    print(meant.random.percentile({cosine}), {more})\n"
-        "    print(meant.line())\n"
+        f"    print(meant.random.percentile({cosine}), meant.random.floor, meant.random.top)\n"
+        f"    print({more})\n"
+        "    print(meant.threshold, meant.line())\n"
     )
 
 
