@@ -99,5 +99,6 @@ close_page(
     + "):\n"
     "    one = whitelab.Setting.parse(text)\n"
     "    found, shape = whitelab.score(space, one), whitelab.shape(space, one)\n"
-    "    print(text, found.spearman, found.half_width, found.rank, shape.mean_cosine, shape.participation_ratio)\n",
+    "    print(text, found.spearman, found.half_width, found.rank, shape.mean_cosine, shape.participation_ratio)\n"
+    + space_views.code((compared.raw, compared)),
 )

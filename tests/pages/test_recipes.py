@@ -173,7 +173,7 @@ EVERY = (*SPACED, "training")
 # The charts whose numbers a page's own lines print again, the one it is about first, and their columns; training and
 # data have none.
 CHARTS = {
-    "overview": {"layer-gains": ("mean_cosine", "raw", "whitened", "cut")},
+    "overview": {"layer-gains": ("mean_cosine", "raw", "whitened", "cut"), "spectrum": ("eigenvalue",)},
     "anisotropy": {"by-layer": ("mean_cosine", "participation_ratio", "effective_rank", "top_share")},
     "whitening": {"variants": ("spearman", "low", "high")},
     "layers": {"whitened-pairs": ("spearman",)},

@@ -48,6 +48,14 @@ def spectrum(found: Mapping[Setting, Sequence[float]], key: str) -> None:
     )
 
 
+def code(settings: Sequence[Setting]) -> str:
+    """The lines that give the eigenvalues of settings in Python."""
+    return (
+        f"for text in {tuple(dict.fromkeys(map(str, settings)))!r}:\n"
+        "    print(text, whitelab.shape(space, whitelab.Setting.parse(text)).eigenvalues)\n"
+    )
+
+
 def scores(found: Mapping[Setting, Score], key: str) -> None:
     """A bar for each setting that has a score, and what its variant does."""
     known = {setting: score for setting, score in found.items() if score.spearman is not None}
