@@ -78,7 +78,7 @@ chart(
         | {name: part[j - 1] for name, part in curve.subsets.items()}
         | ({"cross_fitted": held_out.spearman[j - 1]} if held_out else {})
         | {name: one.spearman[j - 1] for name, one in controls.items()}
-        | {"whitening": spec}
+        | {"whitening": spec, other.whitening: rival.spearman[j - 1]}
         for j, score, share in zip(curve.k, curve.spearman, curve.explained, strict=True)
     ],
 )
@@ -113,8 +113,7 @@ close_page(
     "variants that keep the same directions share one curve, because they differ by a rotation inside these. The knee "
     "is the smallest k within 0.5 points of the best. A search among more vectors than your own meets synthetic ones, "
     "drawn from a Gaussian with the mean and covariance of your sentences.",
-    f"curve = whitelab.k_curve(space, whitelab.Setting.parse({str(setting)!r}))\n"
-    "print(curve.best_k, curve.knee, dict(zip(curve.k, curve.spearman)))\n"
+    controls_of_k.code((other, *[setting.with_(fit="cross")] * bool(held_out), setting), lines, bool(controls))
     + (every_layer.code(setting) if every else "")
     + (search_cost.code(setting, plan) if plan else ""),
 )

@@ -177,7 +177,7 @@ CHARTS = {
     "anisotropy": {"by-layer": ("mean_cosine", "participation_ratio", "effective_rank", "top_share")},
     "whitening": {"variants": ("spearman", "low", "high")},
     "layers": {"whitened-pairs": ("spearman",)},
-    "dimensions": {"k-curve": ("spearman",)},
+    "dimensions": {"k-curve": ("spearman", "center", "pca", "cross_fitted", "part0", "part1", "first", "random")},
     "uniformity": {"plane": ("alignment", "uniformity", "spearman")},
     "retrieval": {"retrieval-layers": ("ndcg@10", "map@100")},
     "advise": {"options": ("score", "difference")},
@@ -202,6 +202,11 @@ VISITS = {
     "what a cosine means": ({"space": "What a cosine means", "whitening": "PCA whitening"}, None, ("anisotropy",)),
     "what is to store": ({"purpose": "store"}, None, ("advise",)),
     "sentences alone": ({}, ask_of_sentences, ("advise",)),
+    "every line of a curve": (
+        {"data": "published", "lines": "true", "controls-of-k": "true"},
+        None,
+        ("dimensions",),
+    ),
     "several tasks": ({"data": "tasks"}, average, ("layers", "compare")),
     "several tasks fitted on a text": (
         {"data": "tasks", "fit": "given.txt", "searched": WHITENED},

@@ -1,5 +1,7 @@
 """The lines a curve over k is held against, asked for with a toggle, because they cost a dozen curves."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from whitelab.encoding.embeddings import LayerEmbeddings
@@ -35,6 +37,18 @@ def computed(space: LayerEmbeddings, setting: Setting) -> dict[str, Control]:
 def lines(controls: dict[str, Control]) -> list[tuple]:
     """The controls as `figures.k_curves` takes other lines."""
     return [("none", CONTROLS[name], _DASHES[name], one.spearman) for name, one in controls.items()]
+
+
+def code(settings: Sequence[Setting], by_subset: bool, controlled: bool) -> str:
+    """The lines that give the curves of settings in Python, and of the last of them each subset's and its controls."""
+    texts = tuple(str(one.with_(k=None)) for one in settings)
+    return (
+        f"for text in {texts!r}:\n"
+        "    curve = whitelab.k_curve(space, whitelab.Setting.parse(text))\n"
+        "    print(text, curve.best_k, curve.knee, dict(zip(curve.k, curve.spearman)))\n"
+        + "print(curve.subsets)\n" * by_subset
+        + "print(whitelab.k_controls(space, whitelab.Setting.parse(text)))\n" * controlled
+    )
 
 
 def words(controls: dict[str, Control]) -> str:
