@@ -61,7 +61,8 @@ follow(
 )
 if shown:
     probing.mistakes(shown, data, layers)
-probing.more(texts, compared.pooling, plan, of)
+more = tuple(map(str, probing.more(texts, compared.pooling, plan, of)))
+typed = f"others += [whitelab.Setting.parse(text) for text in {more!r}]\n" if more else ""
 if shown and shown[-1].protocol:
     st.caption(f"{plain(shown[-1].protocol)} · {plain(data.source)} · {quantity(shown[-1].scored, 'row')} scored")
 if data.layout == DEMO:
@@ -95,12 +96,14 @@ close_page(
     f"texts, report = embed_texts(encoder, data{pooling(chosen)}, store=whitelab.Store())\n"
     f"rows = {'whitelab.LayerRows(space.values, space.counts)' if plan.rows else None}\n"
     f"settings = [whitelab.Setting.parse(text) for text in {tuple(map(str, here))!r}]\n"
-    "alone = [one.with_(layers=(layer,)) for layer in range(texts.n_layers) for one in settings]\n"
+    "others = [one.with_(layers=(layer,)) for layer in range(texts.n_layers) for one in settings]\n"
+    f"{typed}"
     "raw, white, *rest = (\n"
-    f"    tried_probe(texts, data, one, {plan.code}, encoder.name, rows) for one in (*settings, *alone)\n"
+    f"    tried_probe(texts, data, one, {plan.code}, encoder.name, rows) for one in (*settings, *others)\n"
     ")\n"
     "for one in (raw, white, *rest):\n"
-    "    print(one.setting, one.accuracy, one.low, one.high, one.baseline, one.reason or one.protocol)\n"
+    "    print(one.setting, one.accuracy, one.low, one.high, one.baseline, one.f1, one.pairs)\n"
+    "    print(one.reason or one.protocol)\n"
     "if raw.hits is not None and white.hits is not None:\n"
     "    print(mcnemar(raw.hits, white.hits))\n",
 )

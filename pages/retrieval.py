@@ -79,8 +79,9 @@ with right:
 bits.draw(space, compared, comparison.metric)
 meaning = search_meaning.draw(space, compared)
 st.subheader("For which queries?")
+by_query = ""
 if results:
-    rankings.by_query(space, results, comparison)
+    by_query = rankings.by_query(space, results, comparison)
     st.caption(plain(results[-1].line()))
 if data.source == "demo-search" and not retrieval_sets.is_upload():
     st.caption(rankings.EXAMPLE)
@@ -102,6 +103,7 @@ close_page(
     f"and {spaced(space.truncated_queries)} of {quantity(len(data.queries), 'query', 'queries')} are longer. The "
     "prompts typed above stand before queries and documents. A best k found here was chosen on the queries it is scored on.",
     rankings.code(data, here, comparison, curved if curve else None, pooling(chosen))
+    + by_query
     + bits.code(compared, "searched", comparison.metric)
     + meaning,
 )

@@ -141,7 +141,7 @@ def test_what_cannot_be_probed_is_said_and_nothing_is_drawn_of_it(small, tmp_pat
 
 
 def test_settings_are_typed_in_the_pooling_that_the_texts_have(small):
-    at = until(start("probe", **small))
+    at = until(start("probe", **small, more="true"))
     settings = table(choose(at, probe_settings="L1\nL2:pca"), "Accuracy")["Setting"].tolist()
     assert settings == ["mean/L1", "mean/L2:pca"]
     settings = table(choose(at, probe_settings="L*:pca"), "Accuracy")["Setting"].tolist()

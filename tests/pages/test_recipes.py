@@ -179,9 +179,16 @@ CHARTS = {
     "layers": {"whitened-pairs": ("spearman",)},
     "dimensions": {"k-curve": ("spearman", "center", "pca", "cross_fitted", "part0", "part1", "first", "random")},
     "uniformity": {"plane": ("alignment", "uniformity", "spearman")},
-    "retrieval": {"retrieval-layers": ("ndcg@10", "map@100")},
+    "retrieval": {
+        "retrieval-layers": ("ndcg@10", "map@100"),
+        "retrieval-k": ("ndcg@10",),
+        "retrieval-queries": ("raw", "whitened"),
+    },
     "advise": {"options": ("score", "difference")},
-    "probe": {"accuracy": ("accuracy", "low", "high")},
+    "probe": {
+        "accuracy": ("accuracy", "low", "high"),
+        "settings": ("Accuracy", "Low", "High", "F1", "Best accuracy", "at", "Average precision", "Best F1"),
+    },
 }
 # What is typed or brought, and the pages that are visited: so many of them, or these.
 VISITS = {
@@ -196,6 +203,7 @@ VISITS = {
     "malformed rows left out": ({"data": "broken"}, leave_out, 2),
     "malformed rows of the text left out": ({"fit": "broken"}, leave_out, 2),
     "malformed rows of labelled texts left out": ({"labelled": "labelled.tsv"}, leave_labelled_out, ("probe",)),
+    "more settings": ({"more": "true", "labelled-task": "Related pairs"}, None, ("probe",)),
     "pairs that all hang together": ({"data": "hub.tsv"}, None, ("advise",)),
     "one sentence": ({"data": "same.tsv", "space": "What a cosine means"}, measure, ("anisotropy", "dimensions")),
     "too few labelled texts": ({"labelled": "six.tsv"}, None, ("probe",)),

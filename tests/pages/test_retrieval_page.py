@@ -171,7 +171,7 @@ def test_bits_are_shown_on_request_with_the_code_that_gives_them(small, searched
     assert table["Apart by"].iloc[0] == "0.0000"  # floats
     assert float(table["Apart by"].iloc[-1]) > 0  # signs
     lines = code(at)
-    part = lines[lines.index("settings = ", lines.index("max(curve.means")) :]
+    part = lines[lines.index("settings = ", lines.index("dict(zip(curve.k")) :]
     names = {"whitelab": whitelab, "searched": searched}
     exec(part.partition("score = ")[0], names)
     assert names["stored"].points[0].score == pytest.approx(found.points[0].score)

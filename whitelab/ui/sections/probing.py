@@ -25,6 +25,7 @@ from whitelab.ui.results.worker import Job
 from whitelab.ui.sections import labelled_texts
 from whitelab.ui.sidebar.opening import Opened, shelved_texts
 from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.widgets.address import linked
 from whitelab.ui.widgets.chart import chart, csv_button, rounded_table
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
@@ -228,9 +229,12 @@ def mistakes(scores: Sequence[ProbeScore], data: LabelledTexts, layers: str) -> 
             )
 
 
-def more(texts: Texts, pooling: str, plan: ProbePlan, of: str) -> None:
-    """More settings side by side, as a visitor types them; `of` says what is probed."""
-    with st.expander("More settings side by side", icon=":material/table_rows:"):
+def more(texts: Texts, pooling: str, plan: ProbePlan, of: str) -> tuple[Setting, ...]:
+    """More settings side by side, as a visitor types them, once unfolded; `of` says what is probed."""
+    unfolded = {"icon": ":material/table_rows:", "on_change": "rerun", **linked("more", False)}
+    with st.expander("More settings side by side", **unfolded) as place:
+        if not place.open:
+            return ()
         text = st.text_area(
             "Settings, one a line",
             DEFAULT.replace(";", "\n"),
@@ -248,6 +252,7 @@ def more(texts: Texts, pooling: str, plan: ProbePlan, of: str) -> None:
                 caption=lambda scores: f"{len(scores)} settings. {scores[0].protocol}",
                 room=180,
             )
+    return wanted
 
 
 def _typed(text: str, pooling: str, n_layers: int) -> tuple[Setting, ...]:

@@ -209,8 +209,9 @@ def by_k(curve: RetrievalCurve, comparison: Comparison, k: int | None, raw: floa
     )
 
 
-def by_query(space: RetrievalSpace, results: Sequence[Retrieval], comparison: Comparison) -> None:
-    """Which queries gained and which lost, and what one of them finds under either setting."""
+def by_query(space: RetrievalSpace, results: Sequence[Retrieval], comparison: Comparison) -> str:
+    """Which queries gained and which lost, and what one of them finds under either setting; the lines that give the
+    same in Python, after those of `code`."""
     data = space.data
     before, after = (one.of(comparison.metric).tolist() for one in results)
     changes = [b - a for a, b in zip(before, after, strict=True)]
@@ -239,6 +240,10 @@ def by_query(space: RetrievalSpace, results: Sequence[Retrieval], comparison: Co
                 f"**{LABELS.at(one.setting)}**, {comparison.label} {float(one.of(comparison.metric)[query]):.4f}"
             )
             _hits(space, one.setting, query)
+    return (
+        "for one in results:\n"
+        f"    print(one.of({comparison.metric!r}).tolist(), hits(searched, one.setting, {query}, {SHOWN}))\n"
+    )
 
 
 def _hits(space: RetrievalSpace, setting: Setting, query: int) -> None:
@@ -276,10 +281,10 @@ def code(
     """
     every_k = (
         f"curve = whitelab.retrieval_curve(searched, whitelab.Setting.parse({str(curve)!r}))\n"
-        f"print(curve.best_k({comparison.metric!r}), max(curve.means({comparison.metric!r})))\n"
+        f"print(curve.best_k({comparison.metric!r}), dict(zip(curve.k, curve.means({comparison.metric!r}))))\n"
     )
     return (
-        "from whitelab.retrieval.relevance import against\n\n"
+        "from whitelab.retrieval.relevance import against, hits\n\n"
         f"{searched_code(data, comparison, pooling)}"
         f"settings = [whitelab.Setting.parse(text) for text in {tuple(map(str, settings))!r}]\n"
         "results = [whitelab.retrieve(searched, one) for one in settings]\n"
