@@ -16,6 +16,7 @@ import reference
 import torch
 from processes import ROOT
 
+import whitelab
 from whitelab.cli import main
 from whitelab.datasets import load
 from whitelab.encoding.embeddings import embed_pairs
@@ -218,6 +219,16 @@ def test_whitening_makes_every_layer_of_the_demo_set_isotropic(demo_space):
         assert -4 < after[layer].uniformity < before[layer].uniformity
     assert raw[1].mean_cosine > raw[6].mean_cosine
     assert before[1].uniformity > before[6].uniformity
+
+
+def test_what_is_written_of_python_runs_and_names_everything_public(encoded, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("WHITELAB_CACHE", str(shutil.copytree(encoded, tmp_path / "store")))
+    monkeypatch.chdir(tmp_path)
+    text, names = (ROOT / "docs" / "python.md").read_text("utf-8"), {}
+    exec("".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL)), names)
+    assert capsys.readouterr().out.startswith(f"[{score(names['space'], names['raw']).spearman:.2f}, ")
+    written = set(re.findall(r"[`.(\s](\w+)[`(.]", text))
+    assert [name for name in whitelab.__all__ if not (name in written or name == "__version__")] == []
 
 
 def test_what_the_readme_writes_in_python_runs_and_its_two_files_give_the_vectors(
