@@ -91,7 +91,7 @@ def test_a_score_fitted_on_a_corpus_is_that_fitted_on_its_text(spec, apart, text
     assert found.isotropy is None  # which of the task's sentences its moments are of is not known
     assert "held-out" not in found.line()
     assert found.rank == expected.rank
-    assert fit in found.line() or spec.startswith("prefix")
+    assert f"sentences of corpus:{apart.name} " in found.line() or spec.startswith("prefix")
 
 
 def test_every_pair_of_layers_can_be_fitted_on_layers_kept_apart(model, text, space, tmp_path):
