@@ -363,7 +363,7 @@ def _batch(place, specs: Sequence[str], size: Size) -> int:
     if isinstance(now, int) and (raised := taken(now)) != now:
         st.caption(f"The batch was raised from {now} to {raised}, the next that {names} {takes}.")
         st.session_state["batch"] = raised
-    return place.number_input(
+    batch = place.number_input(
         "Batch, sentences",
         least,
         _MOST // whole * whole,
@@ -373,6 +373,9 @@ def _batch(place, specs: Sequence[str], size: Size) -> int:
         help=f"{names} {takes} {f'multiples of {whole}' if whole > 1 else f'{least} at least'}. Compare objectives at "
         "equal batches.",
     )
+    if batch != taken(batch):  # a link's, which overrules the session where the box is drawn first
+        st.rerun()
+    return batch
 
 
 def _asked(key: str) -> int | None:
