@@ -6,10 +6,8 @@ from whitelab.base.wording import capitalised, plain
 from whitelab.encoding.names import ModelError
 from whitelab.training import objectives, runs
 from whitelab.training.objectives import OBJECTIVES
-from whitelab.ui.frame.page import DEMO_NOTE, hand_out, open_aside
-from whitelab.ui.frame.recipe import recipe
+from whitelab.ui.frame.page import DEMO_NOTE, close_page, is_demo, open_aside
 from whitelab.ui.results import long_runs
-from whitelab.ui.results.scores import scored
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.training import background, before_after, board, form, request
 
@@ -61,32 +59,29 @@ if problem := st.session_state.pop(background.PROBLEM, None):
     st.error(plain(problem))
 board.draw(known)
 before_after.draw(known)
-
-with st.expander("What am I looking at?", icon=":material/help:"):
-    chosen = OBJECTIVES[objectives.parse(plan.config.objective).name] if plan else next(iter(OBJECTIVES.values()))
-    st.markdown(
-        f"**{chosen.label}.** {chosen.summary} Each step takes a batch of sentences, encodes each of them several "
-        "times with other dropout masks, and changes the weights so that the loss falls. No label is read; the gold "
-        "scores of the pairs only measure what came out, and choose the step that is kept."
-    )
-    st.latex(chosen.formula)
-    st.caption(plain(chosen.source))
-    if chosen.departs:
-        st.caption(f"Where it differs: {plain(chosen.departs)}")
-    st.latex(
-        r"\ell_{\text{align}}=\mathbb{E}\lVert u_x-u_y\rVert^2,\qquad "
-        r"\ell_{\text{uniform}}=\log\,\mathbb{E}\,e^{-2\lVert u_x-u_y\rVert^2},\qquad "
-        r"r_{\text{eff}}=e^{-\sum_i p_i\log p_i},\; p_i=\sqrt{\lambda_i}/\textstyle\sum_j\sqrt{\lambda_j}"
-    )
-    st.caption("WhitenedCSE Eq. 9 and 10, Figure 3; effective rank: Roy and Vetterli 2007")
 here = workspace.current()
-body = "\n".join(filter(None, (board.code(known), plan.code if plan else "")))
-if body:
-    with st.expander("Show the code", icon=":material/code:"):
-        st.code(recipe(here, body) if here else f"import whitelab\n\n{body}", language="python")
-if here and (opened := st.session_state[workspace.OPENED]):
-    hand_out(scored(opened.space, here.setting), opened.space, recipe(here, body))
+opened = here and st.session_state[workspace.OPENED]
 if plan is not None:
     st.caption(plain(request.protocol_line(plan)))
-    if plan.scored.demo:
+    if plan.scored.demo and not (opened and is_demo(opened)):
         st.caption(DEMO_NOTE)
+
+chosen = OBJECTIVES[objectives.parse(plan.config.objective).name] if plan else next(iter(OBJECTIVES.values()))
+differs = f". Where it differs: {plain(chosen.departs)}" if chosen.departs else ""
+close_page(
+    here,
+    opened,
+    [
+        (chosen.formula, f"{plain(chosen.source)}{differs}"),
+        (
+            r"\ell_{\text{align}}=\mathbb{E}\lVert u_x-u_y\rVert^2,\qquad "
+            r"\ell_{\text{uniform}}=\log\,\mathbb{E}\,e^{-2\lVert u_x-u_y\rVert^2},\qquad "
+            r"r_{\text{eff}}=e^{-\sum_i p_i\log p_i},\; p_i=\sqrt{\lambda_i}/\textstyle\sum_j\sqrt{\lambda_j}",
+            "WhitenedCSE Eq. 9 and 10, Figure 3; effective rank: Roy and Vetterli 2007",
+        ),
+    ],
+    f"**{chosen.label}.** {chosen.summary} Each step takes a batch of sentences, encodes each of them several times with "
+    "other dropout masks, and changes the weights so that the loss falls. No label is read; the gold scores of the pairs "
+    "only measure what came out, and choose the step that is kept.",
+    "\n".join(filter(None, (board.code(known), plan.code if plan else ""))),
+)

@@ -73,6 +73,8 @@ def test_what_is_to_be_known_of_the_model_is_said_once_and_of_the_bars_pairs_bes
     go_to(at, "overview")  # whose numbers are of the pairs
     assert said(until(at), "Note: 2 sentences of mostly unknown words")
     assert not said(at, "Note on ")
+    go_to(at, "training")  # which closes as every page does
+    assert said(until(at), "Note on the bar's pairs: 2 sentences of mostly unknown words", "ends with the live score.")
 
 
 def test_pairs_show_their_cosines_at_the_fixed_and_the_best_threshold(small, probed):

@@ -285,7 +285,7 @@ def shown(folder, small) -> dict[str, Shown]:
                 until(go_to(at, page))
                 if page == "compare" and name == "a task":
                     press(at, "compare", lambda at: "LaTeX" in downloads(at))
-                line = "" if page == "training" else protocol(at).rpartition(" · ")[0]
+                line = protocol(at).rpartition(" · ")[0]
                 found[f"{name}: {page}"] = Shown(code(at), live(at), line, numbers(at, page), charted(at, page))
     return found
 
@@ -318,7 +318,7 @@ def test_every_recipe_ends_with_the_live_score_and_its_protocol_line(shown, prin
         *_, score, line = printed[name].splitlines()
         with subtests.test(name):
             assert ("undefined" if score == "None" else f"{float(score):.2f}") == one.live
-            assert line == one.line or not one.line
+            assert line == one.line
 
 
 def test_every_recipe_prints_the_headline_numbers_of_its_page(shown, printed, subtests):

@@ -79,16 +79,7 @@ def open_page(
         note(few)
     if of_pairs and (found := number_of(opened.space, chosen.setting)).starved:
         st.warning(too_few(chosen.setting.whitening, found.rank, opened.space.dim), icon=":material/warning:")
-    raw = number_of(opened.space, chosen.compared.raw)
-    backwards = reversed_note(raw.by_pairs, raw.pairs)
-    cut = opened.report.truncated
-    known = [
-        *opened.pairs.notes,
-        *opened.report.notes,
-        *([cut_note(cut, "sentence", chosen.model.max_length)] if cut else []),
-        *[backwards] * bool(backwards),
-        *[LEFT] * too_large(opened.space),
-    ]
+    known = _known(chosen, opened)
     if of_pairs:
         note(*known)
     else:
@@ -100,6 +91,20 @@ def open_page(
         ):
             malformed.table(opened.pairs.problems)
     return chosen, opened
+
+
+def _known(chosen: Workspace, opened: Opened) -> list[str]:
+    """What is to be known of the workspace's pairs and their embeddings."""
+    raw = number_of(opened.space, chosen.compared.raw)
+    backwards = reversed_note(raw.by_pairs, raw.pairs)
+    cut = opened.report.truncated
+    return [
+        *opened.pairs.notes,
+        *opened.report.notes,
+        *([cut_note(cut, "sentence", chosen.model.max_length)] if cut else []),
+        *[backwards] * bool(backwards),
+        *[LEFT] * too_large(opened.space),
+    ]
 
 
 def ask(question: str, look_for: str) -> Workspace | None:
@@ -163,6 +168,8 @@ def open_aside(question: str, look_for: str) -> None:
         if opened is not None and not fitted(opened.space, (chosen.setting,), "fit-live"):
             opened = None
     _live(chosen, opened, unreadable)
+    if opened is not None:
+        st.session_state[OF_PAIRS] = _known(chosen, opened)
 
 
 def need_a_model(chosen: Workspace, opened: Opened, why: str) -> None:
@@ -208,8 +215,8 @@ def fit_in_words(score: Score) -> str:
 
 
 def close_page(
-    chosen: Workspace,
-    opened: Opened,
+    chosen: Workspace | None,
+    opened: Opened | None,
     formulas: Sequence[tuple[str, str]],
     words: str,
     body: str = "",
@@ -217,7 +224,8 @@ def close_page(
 ) -> None:
     """What am I looking at, show the code, the live score's protocol line.
 
-    `body` is the page's part of the code, `answer` what it says in words that its results should keep.
+    `body` is the page's part of the code, `answer` what it says in words that its results should keep. Where nothing is
+    opened, on a page that needs none, there is no live score.
     """
     with st.expander("What am I looking at?", icon=":material/help:"):
         st.markdown(words)
@@ -225,18 +233,23 @@ def close_page(
         for formula, source in formulas:
             st.latex(formula)
             st.caption(source)
-    with st.expander("Show the code", icon=":material/code:"):
-        st.code(recipe(chosen, body), language="python")
-        st.caption("It runs where whitelab is installed, or in its folder, and ends with the live score.")
+    code = recipe(chosen, body) if chosen else f"import whitelab\n\n{body}"
+    if opened or body:
+        with st.expander("Show the code", icon=":material/code:"):
+            st.code(code, language="python")
+            end = ", and ends with the live score" if chosen else ""
+            st.caption(f"It runs where whitelab is installed, or in its folder{end}.")
+    if opened is None:
+        return
     score = scored(opened.space, chosen.setting)
-    hand_out(score, opened.space, recipe(chosen, body), answer)
+    _hand_out(score, opened.space, code, answer)
     note(*unsaid(st.session_state[OF_PAIRS]), of="the bar's pairs")
     st.caption(f"Live score: {plain(score.line())} · {quantity(score.pairs, 'pair')}")
     if is_demo(opened):
         st.caption(DEMO_NOTE)
 
 
-def hand_out(score: Score, space: LayerEmbeddings, code: str, answer: str = "") -> None:
+def _hand_out(score: Score, space: LayerEmbeddings, code: str, answer: str = "") -> None:
     """The button for all that the page has shown in this run, with the live score of its space, in one file."""
     # The file is made when no page runs, so it cannot ask for them.
     name, results, fit = address.page(), shown(), scope_name(score.setting.fit, space.texts)
