@@ -25,7 +25,7 @@ with st.container(key="controls"):
         defaults = ("none", "center", compared.whitening, "zca", "soft")
         picked = variant_picker(chosen, "side-by-side", defaults, "Variants side by side")
     with right:
-        baseline = baseline_picker(chosen, "baseline")
+        baseline = baseline_picker(chosen)
 settings = tuple(dict.fromkeys((compared.raw, *picked, compared, baseline)))
 found = standings.Standings(space, settings, baseline, compared)
 now, task, cross = found.standing(compared), found.scope("task"), found.scope("cross")
@@ -46,10 +46,10 @@ headlines(
         "In doubt, see below" if held_out else VERDICTS[now.verdict],
         now.verdict if now.verdict in ("gain", "loss") and not held_out else "",
         f"Bootstrap of the paired difference, 95 %: {verdict.interval(difference.low, difference.high, '+')}; "
-        f"{verdict.tests(now, RESAMPLES)}."
+        f"{verdict.tests(now)}."
         if tested
         else None,
-        verdict.bootstrap_p(now, RESAMPLES) if tested else None,
+        verdict.bootstrap_p(now) if tested else None,
     ),
     Metric(
         "Spearman, cross-fitted",
@@ -65,7 +65,7 @@ headlines(
         "amplifies. The held-out isotropy (0 to 1) says how round the space is for sentences that were not fitted on.",
     ),
 )
-words = verdict.sentence(now, name, against, spaced(space.n_pairs), RESAMPLES, held_out)
+words = verdict.sentence(now, name, against, spaced(space.n_pairs), held_out)
 if now.verdict == "gain" and compared.k and curve_of(space, compared).best_k == compared.k:
     words += f" And k = {compared.k} is the best on these very pairs, which flatters it."
 with st.container(key="said-verdict"):

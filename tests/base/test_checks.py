@@ -15,8 +15,8 @@ from whitelab.base.checks import (
     check_integers,
     check_layers,
     check_matrix,
+    check_sentences,
     check_shape,
-    check_strings,
     check_weights,
 )
 
@@ -33,13 +33,13 @@ def test_other_numbers_are_named_with_their_bounds(value):
 
 
 def test_strings_come_back_as_a_list_and_what_is_none_is_named_with_its_place():
-    assert check_strings((text for text in "ab"), "sentences") == ["a", "b"]
+    assert check_sentences(text for text in "ab") == ["a", "b"]
     for wrong, message in (
         ("hello", "sentences='hello' must be a sequence of"),
         (["a", None], "sentences.1.=None must"),
     ):
         with pytest.raises(TypeError, match=message):
-            check_strings(wrong, "sentences")
+            check_sentences(wrong)
 
 
 DOORS = """

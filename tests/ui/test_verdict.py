@@ -25,7 +25,7 @@ def standing(kind="gain", estimate=2.0, low=1.0, high=3.0, p=0.01, williams=0.02
 
 
 def said(one, label="PCA whitening", baseline="raw"):
-    return verdict.sentence(one, label, baseline, "1 379", 1000)
+    return verdict.sentence(one, label, baseline, "1 379")
 
 
 def test_a_difference_without_an_interval_says_why_there_is_none():
@@ -49,10 +49,10 @@ def test_a_p_value_is_never_written_as_zero_or_in_two_lines(value, floor, text):
 
 
 def test_the_bootstrap_says_no_less_than_its_resamples_can_show():
-    assert verdict.bootstrap_p(standing(p=2 / 1001), 1000) == "p\u00a0<\u00a00.002"
-    assert verdict.short_p(standing(p=2 / 1001, williams=0.3), 1000) == "<\u00a00.002, 0.300"
-    assert verdict.short_p(standing(p=0.4, williams=None), 1000) == "0.400"
-    assert verdict.short_p(standing("same"), 1000) is None
+    assert verdict.bootstrap_p(standing(p=2 / 1001)) == "p\u00a0<\u00a00.002"
+    assert verdict.short_p(standing(p=2 / 1001, williams=0.3)) == "<\u00a00.002, 0.300"
+    assert verdict.short_p(standing(p=0.4, williams=None)) == "0.400"
+    assert verdict.short_p(standing("same")) is None
 
 
 @pytest.mark.parametrize("kind", VERDICTS)
@@ -121,7 +121,7 @@ def test_a_gain_that_cross_fitting_does_not_show_is_said_to_be_in_doubt():
         said = verdict.held_out(standing(now), standing(cross))
         assert bool(said) == (now in ("gain", "loss") and cross in {"gain", "loss", "chance", "unclear"} - {now})
     assert verdict.held_out(standing("gain"), None) == ""
-    words = verdict.sentence(standing("gain"), "PCA whitening", "raw", "60", 1000, doubt)
+    words = verdict.sentence(standing("gain"), "PCA whitening", "raw", "60", doubt)
     assert words.startswith("**The gain is real on the sentences it was fitted on.**")
     assert words.endswith(doubt)
     assert "Other pairs" not in words

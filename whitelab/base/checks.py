@@ -33,14 +33,14 @@ def check_positive(value: float, name: str) -> float:
     return value
 
 
-def check_strings(value, name: str) -> list[str]:
-    """Return the texts of `value`, as a list. Raises TypeError for one string, and for what is none among them."""
+def check_sentences(value) -> list[str]:
+    """Return the sentences of `value`, as a list. Raises TypeError for one string, and for what is none among them."""
     if isinstance(value, str):
-        raise TypeError(f"{name}={value[:80]!r} must be a sequence of strings, not one string")
+        raise TypeError(f"sentences={value[:80]!r} must be a sequence of strings, not one string")
     texts = list(value)
     for place, text in enumerate(texts):
         if not isinstance(text, str):
-            raise TypeError(f"{name}[{place}]={text!r} must be a string")
+            raise TypeError(f"sentences[{place}]={text!r} must be a string")
     return texts
 
 
@@ -134,11 +134,11 @@ def check_integers(x, name: str, shape: str) -> Tensor:
     return x
 
 
-def check_permutation(x, name: str, size: int) -> Tensor:
+def check_permutation(x, size: int) -> Tensor:
     """`check_integers` of an order of `size` things. Raises ValueError where one is missing or comes twice."""
-    x = check_integers(x, name, "d")
+    x = check_integers(x, "permutation", "d")
     if sorted(x.tolist()) != [*range(size)]:
-        raise ValueError(f"{name} must hold every number from 0 to d-1={size - 1} once")
+        raise ValueError(f"permutation must hold every number from 0 to d-1={size - 1} once")
     return x.long()
 
 

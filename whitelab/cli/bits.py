@@ -46,7 +46,7 @@ def run(args):
     raw = setting.with_(whitening="none")
     beside = [setting.with_(whitening=name) for name in names(args.beside) if name]
     searches = None if args.corpus is None else _Searches(args, setting, codes)
-    space = open_either(args, setting, beside, searches and searches.check, intervals=True)
+    space = open_either(args, setting, beside, searches and searches.check)
     timed = searches and searches.timed(space)
     *_, found = frontier(space, (raw, setting, *beside), codes, seed=args.seed, progress=progress("coding", "blocks"))
     for text in found.left_out:

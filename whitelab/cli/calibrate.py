@@ -36,7 +36,7 @@ def run(args):
         raise ValueError(f"--cosine {' '.join(map(str, args.cosine))} must lie between -1 and 1")
     setting = setting_of_either(args)
     check = partial(_check_grades if args.search else _check_gold, args.cut)
-    space = open_either(args, setting, check=check, intervals=True)
+    space = open_either(args, setting, check=check)
     if args.search:
         return _searched(args, space, setting)
     raw, found = (calibrate(space, one, args.cut, args.rate) for one in (setting.raw, setting))

@@ -342,11 +342,11 @@ def check_no_prompts(args) -> None:
             raise ValueError(f"--{name.replace('_', '-')} goes with a search, which has queries and documents")
 
 
-def open_either(args, setting, beside=(), check=None, intervals=False):
-    """The embeddings of the pairs or of the retrieval set, as `open_space` and `open_search`."""
+def open_either(args, setting, beside=(), check=None):
+    """The embeddings of the pairs or of the retrieval set, as `open_space` and `open_search` for intervals."""
     if args.search:
-        return open_search(args, setting, beside, check, intervals)[0]
-    return open_space(args, setting, beside, check, intervals)[0]
+        return open_search(args, setting, beside, check, intervals=True)[0]
+    return open_space(args, setting, beside, check, intervals=True)[0]
 
 
 def protocol_over(space, setting, layers: str) -> dict:

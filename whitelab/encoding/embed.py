@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab.base.checks import check_is, check_strings
+from whitelab.base.checks import check_is, check_sentences
 from whitelab.base.devices import own_precision, to_host
 from whitelab.base.machine import within_memory
 from whitelab.base.progress import Progress, silent
@@ -79,7 +79,7 @@ def embed(
     name of a model.
     """
     check_is(encoder, "encoder", Encoder, "load_encoder('bundled') gives").check_pooling(pooling)
-    sentences = check_strings(sentences, "sentences")
+    sentences = check_sentences(sentences)
     if pooling.startswith(UNIT):
         values, report = embed(encoder, sentences, pooling.removeprefix(UNIT), store=store, progress=progress)
         return torch.nn.functional.normalize(values, dim=-1), report

@@ -174,9 +174,9 @@ def check_is_setting(value, name: str = "setting") -> Setting:
     return check_is(value, name, Setting, _GIVES)
 
 
-def check_settings(values, name: str = "settings") -> tuple[Setting, ...]:
+def check_settings(values) -> tuple[Setting, ...]:
     """Return `values` as a tuple of settings. Raises TypeError for one setting or text, ValueError for none."""
-    return check_several(values, name, Setting, _GIVES)
+    return check_several(values, "settings", Setting, _GIVES)
 
 
 def made_by(pooling: str) -> str:

@@ -125,17 +125,17 @@ def eigenvalues(matrix: Float[Tensor, "d d"]) -> Float[Tensor, "d"]:
     return torch.linalg.eigvalsh(exact(matrix)).flip(0).clamp_min(0)
 
 
-def check_eigenvalues(values, name: str = "values") -> Float[Tensor, "d"]:
+def check_eigenvalues(values) -> Float[Tensor, "d"]:
     """The eigenvalues of a covariance, in any order, as float64 on the CPU, descending, rounded ones below 0 set to 0.
 
     Rounding is up to d machine epsilons of their own type, or `RANK_TOLERANCE`, times the largest. Raises TypeError for
     what holds no numbers, ValueError for another shape than [d] and for values further below 0.
     """
-    values = check_shape(values, name, "d")
+    values = check_shape(values, "values", "d")
     epsilon = torch.finfo(values.dtype).eps if values.is_floating_point() else 0.0
     values = exact(values.cpu()).sort(descending=True).values  # d numbers, fetched once from a GPU
     if bool((values < -max(RANK_TOLERANCE, len(values) * epsilon) * values[:1]).any()):
-        raise ValueError(f"{name} must be eigenvalues of a covariance, none below 0, got {float(values.min()):g}")
+        raise ValueError(f"values must be eigenvalues of a covariance, none below 0, got {float(values.min()):g}")
     return values.clamp_min(0)
 
 

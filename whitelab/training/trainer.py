@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from whitelab.base.checks import check_choice, check_strings
+from whitelab.base.checks import check_choice, check_sentences
 from whitelab.base.devices import DTYPES, dtypes_for, own_precision
 from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
@@ -100,7 +100,7 @@ class Trainer:
         self.config = config = config.settled(self.encoder.dim)
         check_choice(config.precision, "precision", dtypes_for(self.device))
         self.objective = objectives.objective(config.objective)
-        sentences = check_strings(sentences, "sentences")
+        sentences = check_sentences(sentences)
         self.batches = Batches(self.encoder, sentences, config.batch, config.seed, config.max_length)
         self.seen = 0 if evaluation is None else self.batches.shared(evaluation.sentences)
         self._build()

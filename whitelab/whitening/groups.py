@@ -50,7 +50,7 @@ def fit_shuffled_group(
     seed = check_int(seed, "seed", 0)
     if permutation is None:
         permutation = torch.randperm(moments.dim, generator=torch.Generator().manual_seed(seed))
-    permutation = check_permutation(permutation, "permutation", moments.dim)
+    permutation = check_permutation(permutation, moments.dim)
     matrix, rank = _blocks(moments.covariance, permutation.to(moments.mean.device), groups)
     return Whitener("shuffled_group", moments.mean, matrix, rank, None, moments.count)
 

@@ -262,7 +262,7 @@ def _order(method: str, dim: int, generator: torch.Generator | None, permutation
         return torch.arange(dim)
     if permutation is None:
         return torch.randperm(dim, generator=generator)
-    return check_permutation(permutation, "permutation", dim)
+    return check_permutation(permutation, dim)
 
 
 def _parts(order: Int[Tensor, "d"], groups: int) -> list[Tensor]:

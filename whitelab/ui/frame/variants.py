@@ -104,7 +104,7 @@ def under(chosen: Workspace, spec: str) -> Setting:
     return chosen.setting.raw if spec == "none" else chosen.compared.with_(whitening=spec)
 
 
-def baseline_picker(chosen: Workspace, key: str) -> Setting:
+def baseline_picker(chosen: Workspace) -> Setting:
     """Choose the variant the others are compared with; raw, after saying why, where what is typed is none."""
 
     def known(name: str) -> bool:
@@ -115,7 +115,7 @@ def baseline_picker(chosen: Workspace, key: str) -> Setting:
     name = typed_choice(
         "Compared with",
         list(WHITENERS),
-        key,
+        "baseline",
         known,
         bind="query-params",
         format_func=lambda name: WHITENERS[name].label if name in WHITENERS else name,

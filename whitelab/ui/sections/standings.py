@@ -149,7 +149,7 @@ def fit_scopes(standings: Standings) -> None:
 def table(found: Sequence[Standing], title: str, names: Sequence[str], baseline: Setting | None = None) -> None:
     """Scores, tests and what was fitted, one line each."""
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
-    rows, tests = [record(one) for one in found], [verdict.short_p(one, RESAMPLES) for one in found]
+    rows, tests = [record(one) for one in found], [verdict.short_p(one) for one in found]
     moved = [one.difference if test else None for one, test in zip(found, tests, strict=True)]
     rounded_table(
         {

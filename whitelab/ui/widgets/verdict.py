@@ -1,7 +1,7 @@
 """What a comparison says, in words for the screen."""
 
 from whitelab.base.wording import capitalised, in_percent
-from whitelab.scoring.paired import VERDICTS, Standing
+from whitelab.scoring.paired import RESAMPLES, VERDICTS, Standing
 from whitelab.statistics.significance import NO_INTERVAL
 from whitelab.whitening import starved_remedy
 
@@ -23,9 +23,9 @@ def p_value(value: float, floor: float = 0.001) -> str:
     return f"p\u00a0<\u00a0{floor:.3f}" if value <= floor else f"p\u00a0=\u00a0{value:.3f}"
 
 
-def bootstrap_p(standing: Standing, resamples: int) -> str:
+def bootstrap_p(standing: Standing) -> str:
     """The p-value of the bootstrap, which b resamples cannot show below 2 / (b + 1)."""
-    return p_value(standing.difference.p_value, 2 / (resamples + 1))
+    return p_value(standing.difference.p_value, 2 / (RESAMPLES + 1))
 
 
 def bare(p: str) -> str:
@@ -33,19 +33,19 @@ def bare(p: str) -> str:
     return p.removeprefix("p\u00a0").removeprefix("=\u00a0")
 
 
-def tests(standing: Standing, resamples: int) -> str:
+def tests(standing: Standing) -> str:
     """The p-values of every test there is."""
-    found = f"bootstrap\u00a0{bootstrap_p(standing, resamples)}"
+    found = f"bootstrap\u00a0{bootstrap_p(standing)}"
     if standing.williams is None:
         return found + ", no Williams test for an average of subsets"
     return found + f", Williams\u00a0{p_value(standing.williams.p_value)}"
 
 
-def short_p(standing: Standing, resamples: int) -> str | None:
+def short_p(standing: Standing) -> str | None:
     """Both p-values for a cell of a table: `< 0.002, 0.031`."""
     if standing.verdict in ("same", "starved", "undefined"):
         return None
-    found = [bootstrap_p(standing, resamples)]
+    found = [bootstrap_p(standing)]
     if standing.williams is not None:
         found.append(p_value(standing.williams.p_value))
     return ", ".join(map(bare, found))
@@ -56,7 +56,7 @@ def interval(low: float, high: float, sign: str = "", digits: int = 2) -> str:
     return "undefined" if low != low else f"{low:{sign}.{digits}f} to {high:{sign}.{digits}f}"
 
 
-def sentence(standing: Standing, label: str, baseline: str, pairs: str, resamples: int, held_out: str = "") -> str:
+def sentence(standing: Standing, label: str, baseline: str, pairs: str, held_out: str = "") -> str:
     """Whether the difference is real, as a teacher would say it; `held_out` is what speaks against it of others."""
     found, verdict = standing.difference, standing.verdict
     lead = f"**{VERDICTS[verdict]}{' on the sentences it was fitted on' if held_out else ''}.**"
@@ -84,7 +84,7 @@ def sentence(standing: Standing, label: str, baseline: str, pairs: str, resample
         "chance": "Other pairs of this kind might show no difference, or the opposite one.",
         "unclear": "One test calls it real and the other does not: take it as undecided.",
     }
-    return f"{lead} {numbers} ({tests(standing, resamples)}). {meaning[verdict]}"
+    return f"{lead} {numbers} ({tests(standing)}). {meaning[verdict]}"
 
 
 def held_out(now: Standing, cross: Standing | None) -> str:
