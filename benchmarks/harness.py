@@ -1,6 +1,5 @@
 """Runs timed in turns, their ratios with median and quartiles, and the tables that go into the README."""
 
-import ctypes
 import os
 import platform
 import re
@@ -13,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
+
+from whitelab.base.machine import give_back_memory, processor_name
 
 README = Path(__file__).with_name("README.md")
 
@@ -143,11 +144,11 @@ def megabytes(count: int | None) -> str:
 
 def peak_bytes(run: Callable[[], object]) -> int | None:
     """How far resident memory rises above where it was while `run` runs; None where Linux does not tell."""
+    give_back_memory()  # what earlier runs have freed
     try:
-        ctypes.CDLL(None).malloc_trim(0)  # what earlier runs have freed is given back first
         Path("/proc/self/clear_refs").write_text("5")  # the high-water mark begins anew
         before = _status("VmRSS")
-    except (OSError, AttributeError):
+    except OSError:
         return None
     run()
     return max(0, _status("VmHWM") - before)
@@ -167,20 +168,19 @@ def machine() -> str:
 
 
 def hardware() -> str:
-    """What decides how many seconds work takes: processor, cores, threads and GPU."""
+    """What decides how many seconds work takes: processor, instruction sets, cores, threads and GPU."""
     gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
-    return f"{processor()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads{gpu}"
+    return f"{processor_name()}{_instruction_sets()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads{gpu}"
 
 
-def processor() -> str:
-    """The processor's name, with the instruction sets that decide the speed of bfloat16."""
+def _instruction_sets() -> str:
+    """Those that decide the speed of bfloat16, in brackets; nothing where the system does not tell."""
     try:
         text = Path("/proc/cpuinfo").read_text("utf-8")
     except OSError:
-        return platform.processor() or platform.machine()
-    name = re.search(r"model name\s*:\s*(.+)", text)
+        return ""
     sets = [flag for flag in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if re.search(rf"\b{flag}\b", text)]
-    return f"{name[1] if name else platform.machine()} ({', '.join(sets)})"
+    return f" ({', '.join(sets)})"
 
 
 def publish(name: str, tables: Sequence[Table], note: str, path: Path = README) -> None:

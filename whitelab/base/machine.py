@@ -166,11 +166,12 @@ def _wait(device: str) -> None:
 
 
 def processor(threads: int) -> str:
-    """The processor as its maker names it (its architecture where the system does not tell), and its cores in use."""
-    return f"{_processor_name()}, {quantity(threads, 'thread')} of {os.cpu_count() or 1} cores"
+    """`processor_name`, and its cores in use."""
+    return f"{processor_name()}, {quantity(threads, 'thread')} of {os.cpu_count() or 1} cores"
 
 
-def _processor_name() -> str:
+def processor_name() -> str:
+    """The processor as its maker names it, its architecture where the system does not tell."""
     try:
         for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
             if line.startswith("model name"):
