@@ -19,9 +19,9 @@ from whitelab.corpus.applying import apply_map
 from whitelab.corpus.chunks import (
     TEXTS,
     merged_moments,
+    read_chunk,
     read_moments,
     read_texts_of,
-    read_vectors,
     vectors_in,
     write_vectors,
 )
@@ -71,7 +71,7 @@ def test_stored_numbers_take_the_bytes_of_their_kind(kind, tmp_path):
     groups = pq.read_metadata(tmp_path / "a.parquet").to_dict()["row_groups"]
     size = sum(group["columns"][1]["total_compressed_size"] for group in groups)
     assert size / values.nbytes == pytest.approx(1, abs=0.15)
-    assert (vectors_in(read_vectors(tmp_path, "a")["vector"]) == values).all()
+    assert (vectors_in(read_chunk(tmp_path, "a")["vector"]) == values).all()
 
 
 def test_moments_whose_file_is_damaged_are_taken_of_the_vectors_with_the_same_bits(tmp_path, model, text):
@@ -113,7 +113,7 @@ def test_nothing_done_is_done_again_but_what_is_not_whole_and_what_another_recip
 def test_a_byte_of_a_chunk_that_changed_is_seen_and_chunks_without_checksums_are_read(tmp_path, model, text):
     folder = tmp_path / "out"
     made = embed(text, folder, model)
-    readers = {made.chunks[0]: lambda name: read_vectors(folder, name)}
+    readers = {made.chunks[0]: lambda name: read_chunk(folder, name)}
     readers |= {f"{TEXTS}/{made.texts[0]}": lambda _: read_texts_of(folder, made.texts[0])}
     for name, read in readers.items():
         path = folder / f"{name}.parquet"

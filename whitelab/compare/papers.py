@@ -125,7 +125,7 @@ def cosine_spread(bench: Bench, setting: Setting, preset: Preset = WHITENINGBERT
 
 
 @dataclass(frozen=True, eq=False)
-class Losses:
+class LossFigure:
     """What has been measured so far: spots, why settings were left out by model, cosines of random pairs by model and
     spec."""
 
@@ -133,14 +133,14 @@ class Losses:
     left_out: dict[str, dict[str, str]] = field(default_factory=dict)
     spreads: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
 
-    def plus(self, spot: Spot, cosines: np.ndarray | None) -> "Losses":
+    def plus(self, spot: Spot, cosines: np.ndarray | None) -> "LossFigure":
         """One spot more."""
         spreads = self.spreads
         if cosines is not None:
             spreads = spreads | {spot.model: spreads.get(spot.model, {}) | {spot.whitening: cosines}}
         return replace(self, spots=(*self.spots, spot), spreads=spreads)
 
-    def without(self, model: str, setting: Setting, reason: str) -> "Losses":
+    def without(self, model: str, setting: Setting, reason: str) -> "LossFigure":
         """Without a setting of a model."""
         return replace(self, left_out=self.left_out | {model: self.left_out.get(model, {}) | {str(setting): reason}})
 
@@ -153,7 +153,7 @@ def losses(
     store: Store | None = None,
     progress: Progress = silent,
     load: Callable[[str, str, bool], Encoder] | None = None,
-) -> Iterator[Losses]:
+) -> Iterator[LossFigure]:
     """WhitenedCSE Figures 1 and 3 of every model of a grid on one task, one setting more each time.
 
     Its settings are those of the grid and those of Figure 1, whose cosines are kept. What cannot be had is left out
@@ -165,7 +165,7 @@ def losses(
         return tuple(dict.fromkeys((*grid.settings, *spread_settings(dim))))
 
     # Of Figure 1 the settings depend on the width, and may be in the grid: a model can have more or fewer.
-    found, done, total = Losses(), 0, len(grid.models) * len(settings())
+    found, done, total = LossFigure(), 0, len(grid.models) * len(settings())
     apart = names_apart(grid.models)
     for model in grid.models:
         encoder = Loaded(model, grid.dtype, model in grid.allow_bin, load).encoder

@@ -14,7 +14,7 @@ from whitelab import whitening
 from whitelab.base.checks import check_choice
 from whitelab.base.progress import Progress, silent
 from whitelab.base.threads import one_thread
-from whitelab.corpus.chunks import Recipe, is_whole, read_vectors, rows_of, vectors_in, write_vectors
+from whitelab.corpus.chunks import Recipe, is_complete, read_chunk, rows_of, vectors_in, write_vectors
 from whitelab.corpus.manifest import MANIFEST, Manifest, finished, missing_note, place_for
 from whitelab.datasets.pairs import DataError
 from whitelab.store.aside import remove_abandoned, write_aside
@@ -57,8 +57,8 @@ def apply_map(
     names = _names(manifest.chunks, digest, vectors, layers)
     written = 0
     for done, (chunk, name) in enumerate(zip(manifest.chunks, names, strict=True)):
-        if not is_whole(out / f"{name}.parquet", name):
-            table = read_vectors(folder, chunk)
+        if not is_complete(out / f"{name}.parquet", name):
+            table = read_chunk(folder, chunk)
             mapped = _coded(_mapped(table, manifest, fitted, places), vectors)
             write_vectors(out / f"{name}.parquet", table["id"], mapped, {"chunk": name, "of": chunk})
             written += 1
@@ -129,7 +129,7 @@ def decoded(values: np.ndarray, manifest: Mapping) -> np.ndarray:
 
 def decoded_shard(folder: Path, name: str, manifest: Mapping) -> np.ndarray:
     """All stored vectors of one chunk of an applied folder, as `decoded`."""
-    return decoded(vectors_in(read_vectors(folder, name, ("vector",))["vector"]), manifest)
+    return decoded(vectors_in(read_chunk(folder, name, ("vector",))["vector"]), manifest)
 
 
 def map_of(folder: Path, manifest: Mapping) -> Path:

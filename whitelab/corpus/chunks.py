@@ -98,7 +98,7 @@ def write_texts(folder: Path, chunk: Chunk) -> str:
     """The chunk's name, under which its texts are in the folder; what is there whole is not written again."""
     name = chunk.name
     path = folder / TEXTS / f"{name}.parquet"
-    if not is_whole(path, name):
+    if not is_complete(path, name):
         _write_table(path, {"id": pa.array(chunk.ids), "text": pa.array(chunk.texts)}, {"chunk": name})
     return name
 
@@ -146,7 +146,7 @@ def _done_said(path: Path, name: str, size: int, mtime_ns: int) -> Done | None:
 
     Kept while the file is as large and as old, so that to look again at a hundred thousand chunks opens none of them.
     """
-    if not is_whole(path, name):
+    if not is_complete(path, name):
         return None
     said = pq.read_metadata(path).metadata
     return Done(int(said[b"moments"]), int(said.get(b"cut", 0)), int(said.get(b"unknown", 0)))
@@ -161,7 +161,7 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else -1
 
 
-def is_whole(path: Path, name: str) -> bool:
+def is_complete(path: Path, name: str) -> bool:
     """Whether a Parquet file ends as it should, and is the chunk of that name."""
     try:
         return pq.read_metadata(path).metadata.get(b"chunk") == name.encode()
@@ -237,7 +237,7 @@ def write_vectors(path: Path, ids: pa.ChunkedArray, vectors: np.ndarray, record:
     _write_table(path, {"id": ids, "vector": listed(vectors)}, record)
 
 
-def read_vectors(folder: Path, name: str, columns: Sequence[str] = ("id", "vector")) -> pa.Table:
+def read_chunk(folder: Path, name: str, columns: Sequence[str] = ("id", "vector")) -> pa.Table:
     """The table of a chunk. Raises DataError where it is not whole."""
     try:
         path = folder / f"{name}.parquet"
@@ -269,7 +269,7 @@ def read_moments(folder: Path, name: str) -> Moments:
                 # Copied to where torch aligns: products of the same numbers at another alignment have other last bits.
                 arrays = {key: torch.tensor(file[key]) for key in _ARRAYS}
                 return Moments(float(file["count"]), quartic=float(file["quartic"]), **arrays)
-    table = read_vectors(folder, name, ("hash", "vector"))
+    table = read_chunk(folder, name, ("hash", "vector"))
     first, rows = np.unique(np.array(table["hash"].to_pylist()), return_index=True, return_inverse=True)[1:]
     order = np.argsort(first)  # in the order of encoding
     vectors = torch.tensor(vectors_in(table["vector"])[first[order]])

@@ -10,7 +10,7 @@ import torch
 
 from whitelab import whitening
 from whitelab.base.records import without_nan
-from whitelab.corpus.chunks import merged_moments, read_vectors, vectors_in
+from whitelab.corpus.chunks import merged_moments, read_chunk, vectors_in
 from whitelab.corpus.manifest import Manifest, finished
 from whitelab.datasets.layouts import existing_path
 from whitelab.encoding.embeddings import MeasuredRows, NotMeasuredError, Origin, held_in_words, layers_held
@@ -67,7 +67,7 @@ def fit_corpus(
     fitted = whitening.fit(spec, rows.moments(numbers), k)
     distinct = set()
     for name in manifest.chunks:
-        distinct.update(read_vectors(folder, name, ("hash",))["hash"].to_pylist())
+        distinct.update(read_chunk(folder, name, ("hash",))["hash"].to_pylist())
     return fitted, {
         "model": manifest.model,
         "pooling": manifest.recipe.pooling,
@@ -139,7 +139,7 @@ def _halves(folder: Path, manifest: Manifest, numbers: tuple[int, ...]) -> tuple
     """
     held, parts = manifest.recipe.layers, ([], [])
     for name in sorted(manifest.chunks)[:_HALVED]:  # names are digests, so these are some at random
-        table = read_vectors(folder, name, ("hash", "vector"))
+        table = read_chunk(folder, name, ("hash", "vector"))
         x = torch.tensor(vectors_in(table["vector"])).float()
         if manifest.recipe.apart:
             x = x.view(len(x), len(held), -1)[:, [held.index(layer) for layer in numbers]].mean(1)

@@ -19,7 +19,7 @@ from whitelab.base import upload_limits
 from whitelab.datasets import DataError, Upload, open_sheet, parquet
 from whitelab.datasets.layouts import existing_path
 from whitelab.datasets.tables import as_number
-from whitelab.datasets.uploads import Budget, File, kept
+from whitelab.datasets.uploads import Budget, File, working_type
 
 ARRAYS = (".npy", ".npz", ".safetensors", ".parquet")
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
@@ -170,7 +170,7 @@ def _npy(budget: Budget, where: str, stream: BufferedIOBase, size: int, text: bo
     if dtype.names or dtype.subdtype or dtype.kind not in "fiuU":
         raise DataError(f"{where}: must hold real numbers or text, got {dtype}")
     wanted = math.prod(shape) * dtype.itemsize
-    taken = dtype if text else kept(dtype, len(shape))
+    taken = dtype if text else working_type(dtype, len(shape))
     budget.take(where, math.prod(shape) * max(taken.itemsize, dtype.itemsize), shape)
     if wanted != size - stream.tell():
         raise DataError(f"{where}: {list(shape)} {dtype} takes {wanted} bytes, {size - stream.tell()} follow")
@@ -263,4 +263,4 @@ def _numbers(where: str, values: np.ndarray) -> np.ndarray:
         return values
     if kind not in "fiu":
         raise DataError(f"{where}: must hold real numbers or text, got {values.dtype}")
-    return np.ascontiguousarray(values, kept(values.dtype, values.ndim))
+    return np.ascontiguousarray(values, working_type(values.dtype, values.ndim))

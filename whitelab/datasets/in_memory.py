@@ -18,6 +18,6 @@ def hold(pairs: SentencePairs) -> str:
     return name
 
 
-def held(name: object) -> SentencePairs | None:
+def pairs_in_memory(name: object) -> SentencePairs | None:
     """The pairs of a name that `hold` gave; None for anything else, and for what has been let go."""
     return _HELD.get(name) if isinstance(name, str) and name.startswith(PREFIX) else None

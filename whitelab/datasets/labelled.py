@@ -30,7 +30,7 @@ from whitelab.datasets.columns import (
 )
 from whitelab.datasets.labels import LabelledInfo, LabelledRow, LabelledTexts
 from whitelab.datasets.layouts import DEMO, DEMO_FOLDER, choose, existing_path
-from whitelab.datasets.loading import left_out, load
+from whitelab.datasets.loading import left_out_note, load
 from whitelab.datasets.pairs import REPEATS, DataError, Problem, check_rows, repeats_note
 from whitelab.datasets.senteval import SENTEVAL, senteval_tasks
 from whitelab.datasets.tables import SUFFIXES, Table, as_number, check_kind, read_table, stem_of, suffix_of
@@ -178,7 +178,7 @@ def load_labelled(
         classes = None
     check_rows(rows, problems, keep_going)
     if problems:
-        notes.append(left_out(problems, rows))
+        notes.append(left_out_note(problems, rows))
     return _assemble(info, rows, problems, notes, classes, positive)
 
 

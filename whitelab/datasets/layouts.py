@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from whitelab.base.installation import program, shipped
 from whitelab.base.user_folders import expanded, name_of
-from whitelab.datasets.in_memory import PREFIX, held
+from whitelab.datasets.in_memory import PREFIX, pairs_in_memory
 from whitelab.datasets.offered import check_offered
 from whitelab.datasets.pairs import SPLITS, DataError
 from whitelab.datasets.senteval import senteval_tasks
@@ -143,7 +143,7 @@ def discover(data: str | Path) -> tuple[TaskInfo, ...]:
     """
     if isinstance(data, str) and data in BUNDLED_SETS:
         return (_bundled(data),)
-    if (pairs := held(data)) is not None:
+    if (pairs := pairs_in_memory(data)) is not None:
         return (TaskInfo(pairs.task, pairs.source, MEMORY, (), published=False),)
     path = existing_path(data, BUNDLED_SETS)
     if path.is_file():
@@ -230,7 +230,7 @@ def data_name(data: str | Path) -> str:
     """Data as it may leave the machine: the name of its file or folder with no path before it, of pairs in memory what
     their source is called."""
     if str(data).startswith(PREFIX):
-        pairs = held(data)
+        pairs = pairs_in_memory(data)
         return pairs.source if pairs else ""
     return name_of(data)
 

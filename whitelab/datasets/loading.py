@@ -10,7 +10,7 @@ import numpy as np
 
 from whitelab.base.wording import quantity
 from whitelab.datasets.columns import Columns, Row, find_columns, read_rows, read_unscored
-from whitelab.datasets.in_memory import held
+from whitelab.datasets.in_memory import pairs_in_memory
 from whitelab.datasets.layouts import (
     BUNDLED_SETS,
     DEMO,
@@ -51,7 +51,7 @@ def load(data: str | Path, task: str | None = None, split: str = "test", *, keep
     """
     info = choose(discover(data), task, data)
     split = _resolve(info, split)
-    if (pairs := held(data)) is not None:
+    if (pairs := pairs_in_memory(data)) is not None:
         return pairs
     used, unused = _parts(info, split)
     notes: list[str] = list(info.notes)
@@ -63,13 +63,13 @@ def load(data: str | Path, task: str | None = None, split: str = "test", *, keep
         problems += part_problems
         notes += [f"{part.path.name}: {note}" if len(used) > 1 else note for note in part_notes]
     check_rows(rows, problems, keep_going)
-    notes.append(left_out(problems, rows))
+    notes.append(left_out_note(problems, rows))
     notes += [_compare(info, part, rows) for part in unused]
     notes.append(_size_note(info, split, len(rows)))
     return assemble(info.name, rows, problems, notes, split, _source(info, split, used), info.published)
 
 
-def left_out(problems: Sequence[Problem], rows: Sequence) -> str:
+def left_out_note(problems: Sequence[Problem], rows: Sequence) -> str:
     """A note on rows that were left out; empty when there are none."""
     return f"malformed rows left out: {len(problems)}, rows kept: {len(rows)}" if problems else ""
 

@@ -21,7 +21,7 @@ from whitelab.base import upload_limits
 from whitelab.base.own_process import python_path
 from whitelab.datasets.offered import check_link
 from whitelab.datasets.pairs import DataError
-from whitelab.datasets.uploads import Budget, File, Upload, check_columns, check_rows, kept
+from whitelab.datasets.uploads import Budget, File, Upload, check_columns, check_row_count, working_type
 
 SECONDS = 60  # of processor time, for the largest upload some two
 MEMORY_GIB = 4  # of addresses, a tenth of which an upload at its limits takes
@@ -65,7 +65,7 @@ def _cells(file: File) -> Columns:
             nested = [field.name for field in parquet.schema_arrow if _is_list(pa, field.type)]
             if repeated := next((name for name in wanted if wanted.count(name) > 1), None):
                 raise DataError(f"{file}: two columns are named {repeated!r}; rename one")
-            check_rows(file, parquet.metadata.num_rows)
+            check_row_count(file, parquet.metadata.num_rows)
             check_columns(file, len(wanted))
         # What repeats is kept once for as long as its size is not known: a few bytes can unpack to any number.
         with _opened(file, read_dictionary=wanted if isinstance(file, Upload) else None) as parquet:
@@ -81,7 +81,7 @@ def _lists(file: File) -> tuple[list[tuple[str, np.ndarray]], bool]:
     import pyarrow as pa
 
     with _refused(file), _opened(file) as parquet:
-        check_rows(file, parquet.metadata.num_rows)
+        check_row_count(file, parquet.metadata.num_rows)
         nested = {field.name: field.type for field in parquet.schema_arrow if _is_list(pa, field.type)}
         for name, kind in nested.items():
             if not (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type)):
@@ -157,7 +157,7 @@ def _check_size(file: File, described, nested: dict) -> None:
         name = next((name for name in nested if path == name or path.startswith(f"{name}.")), "")
         counts[name] += leaf.num_values if name or leaf.physical_type != "BYTE_ARRAY" else 0
     for name, numbers in counts.items():
-        size = kept(np.dtype(nested[name].value_type.to_pandas_dtype()), 2).itemsize if name else 4
+        size = working_type(np.dtype(nested[name].value_type.to_pandas_dtype()), 2).itemsize if name else 4
         budget.take(f"{file}: {name}" if name else str(file), size * numbers, [numbers])
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from whitelab.datasets.columns import Columns, different, find_columns, name_columns, read_rows, read_unscored
 from whitelab.datasets.layouts import existing_path
-from whitelab.datasets.loading import assemble, left_out, load_text
+from whitelab.datasets.loading import assemble, left_out_note, load_text
 from whitelab.datasets.pairs import DataError, MalformedRows, SentencePairs, check_rows
 from whitelab.datasets.tables import SUFFIXES, Table, check_kind, read_lines, read_table, sniff, stem_of, suffix_of
 from whitelab.datasets.uploads import Upload, check_columns
@@ -73,7 +73,7 @@ class Sheet:
         rows, problems = read_rows(self.table, Columns(width=len(self.names), header=self.header, **chosen))
         check_rows(rows, problems, keep_going=True)
         path = self.table.path
-        return assemble(stem_of(path), rows, problems, (left_out(problems, rows),), source=path.name)
+        return assemble(stem_of(path), rows, problems, (left_out_note(problems, rows),), source=path.name)
 
     def _position(self, role: str, column: int | str) -> int:
         if column in self.names:

@@ -24,7 +24,7 @@ from whitelab.base import upload_limits
 from whitelab.datasets import parquet
 from whitelab.datasets.offered import check_link
 from whitelab.datasets.pairs import DataError, Problem
-from whitelab.datasets.uploads import File, Upload, check_columns, check_rows
+from whitelab.datasets.uploads import File, Upload, check_columns, check_row_count
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 JSON_LINES = (".jsonl", ".ndjson")
@@ -156,7 +156,7 @@ def read_lines(path: File, keep_blank: bool = False, latin: bool = False) -> lis
     """
     data = _bytes(path)
     text = data.decode("latin-1") if latin else _decode(path, data)
-    check_rows(path, text.rstrip(" \r\n").count("\n") + 1)
+    check_row_count(path, text.rstrip(" \r\n").count("\n") + 1)
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     if keep_blank and not lines[-1]:
         lines.pop()  # what follows the last line end is no line
@@ -336,7 +336,7 @@ def _json(path: File) -> Table:
         return _json_columns(path, value)
     if not isinstance(value, list):
         raise DataError(f"{path}: a list of objects or an object of columns is expected, got {type(value).__name__}")
-    check_rows(path, len(value))
+    check_row_count(path, len(value))
     objects, problems = [], []
     for number, row in enumerate(value, start=1):
         if isinstance(row, dict):
@@ -356,7 +356,7 @@ def _json_columns(path: File, value: dict) -> Table:
     if len(set(sizes.values())) > 1:
         found = ", ".join(f"{name!r} {size}" for name, size in list(sizes.items())[:6])
         raise DataError(f"{path}: the columns must be equally long, got {found}")
-    check_rows(path, max(sizes.values(), default=0))
+    check_row_count(path, max(sizes.values(), default=0))
     rows = tuple(enumerate(zip(*columns.values(), strict=True), start=1))
     return Table(path, rows, names=tuple(columns))
 

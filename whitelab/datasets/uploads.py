@@ -48,7 +48,7 @@ class Upload:
 File = Path | Upload
 
 
-def check_rows(path: File, rows: int) -> None:
+def check_row_count(path: File, rows: int) -> None:
     """Refuse an upload of too many rows."""
     if isinstance(path, Upload) and path.bounded and rows > upload_limits.ROWS:
         raise DataError(f"{path}: {rows} rows, at most {upload_limits.ROWS} are read from an upload")
@@ -79,7 +79,7 @@ class Budget:
             )
 
 
-def kept(dtype: np.dtype, ndim: int) -> np.dtype:
+def working_type(dtype: np.dtype, ndim: int) -> np.dtype:
     """The type in which an array of numbers is worked with, one of few and in the machine's byte order."""
     if dtype.kind == "f":
         return np.dtype(np.float32 if dtype.itemsize <= 4 else np.float64)

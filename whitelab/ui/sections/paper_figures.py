@@ -332,11 +332,11 @@ def losses(grid: Grid) -> str:
     )
 
 
-def _losses(grid: Grid, task: str, positives: str, progress: Progress) -> Iterator[drawn.Losses]:
+def _losses(grid: Grid, task: str, positives: str, progress: Progress) -> Iterator[drawn.LossFigure]:
     yield from drawn.losses(grid, task, positives, store=Store(), progress=progress, load=shared_encoder)
 
 
-def _draw_losses(grid: Grid, task: str, positives: str, found: drawn.Losses) -> None:
+def _draw_losses(grid: Grid, task: str, positives: str, found: drawn.LossFigure) -> None:
     made = {"task": task, "preset": grid.preset, "corpus": scope_name(grid.corpus) if grid.corpus else ""}
     if found.spots:
         names = ", ".join(dict.fromkeys(one.model for one in found.spots))
@@ -359,7 +359,7 @@ def _say_left_out(model: str, reasons: dict[str, str]) -> None:
         st.caption(plain(f"{line}."), help=each)
 
 
-def _plane(found: drawn.Losses) -> None:
+def _plane(found: drawn.LossFigure) -> None:
     rows = [one.as_dict() | {"label": _short(one)} for one in found.spots]
     floor = geometry.uniformity_floor(max(one.dim for one in found.spots))
     chart(figures.setting_plane(rows, floor), "paper-losses", lambda: rows)
@@ -370,7 +370,7 @@ def _plane(found: drawn.Losses) -> None:
     )
 
 
-def _spread(found: drawn.Losses, model: str, samples: dict[str, np.ndarray]) -> None:
+def _spread(found: drawn.LossFigure, model: str, samples: dict[str, np.ndarray]) -> None:
     st.markdown(f"**How evenly does the last layer of {plain(model)} fill the sphere?** Cosines of random pairs.")
     spots = [one for one in found.spots if one.model == model]
     own = [one for one in spots if Setting.parse(one.setting) in drawn.spread_settings(one.dim)]

@@ -7,7 +7,7 @@ import streamlit as st
 
 from whitelab.base.wording import plain, quantity, spaced
 from whitelab.datasets import DataError, MalformedRows, Problem, SentencePairs
-from whitelab.datasets.loading import left_out as left_out_note
+from whitelab.datasets.loading import left_out_note
 from whitelab.figures import heights
 from whitelab.ui.widgets.address import bound
 
