@@ -89,7 +89,7 @@ sections = {
     "Layers alike": lambda: layer_similarity.draw(opened, compared),
     "What a cosine means": lambda: cosine_meaning.draw(space, compared),
 }
-meaning = tabs(sections, "space") or ""
+open_tab = tabs(sections, "space") or ""
 per_layer = (
     f"for text in {tuple(map(str, shown))!r}:\n"
     "    for one in whitelab.layer_shapes(space, [whitelab.Setting.parse(text)]):\n"
@@ -113,5 +113,5 @@ close_page(
     "says little. Centring moves the cone's axis to the origin; whitening also gives every direction the same variance.",
     (per_layer if profiles else "") + f"for text in {(str(compared.raw), str(compared))!r}:\n"
     "    one = whitelab.shape(space, whitelab.Setting.parse(text))\n"
-    "    print(text, one.layers, one.mean_cosine, one.participation_ratio)\n" + meaning,
+    "    print(text, one.layers, one.mean_cosine, one.participation_ratio)\n" + open_tab,
 )

@@ -23,6 +23,7 @@ from whitelab.ui.sidebar import model
 
 from .visiting import (
     SPACED,
+    alts,
     choose,
     code,
     data,
@@ -70,6 +71,12 @@ HEADLINES = {
     "retrieval": ("nDCG@10, ", "Queries gained", "Recall@100", "Threshold", "Percentile of ", "Queries with"),
     "advise": ("Spearman x 100, ", "The model as it comes"),
 }
+
+# Numbers in the words of Anisotropy's tabs.
+SAID = re.compile(r"(?:random sentences|lie within|(?:mean|:|and)(?= -?\d+\.)) (-?\d+(?:\.\d+)?)")
+
+# Columns of tables.
+TABLED = {"anisotropy": ("Cosine", "Lists", "Skewness", "Largest hub")}
 
 WHITENED = "The bar's variant"
 VARIANTS = [
@@ -174,7 +181,16 @@ EVERY = (*SPACED, "training")
 # data have none.
 CHARTS = {
     "overview": {"layer-gains": ("mean_cosine", "raw", "whitened", "cut"), "spectrum": ("eigenvalue",)},
-    "anisotropy": {"by-layer": ("mean_cosine", "participation_ratio", "effective_rank", "top_share")},
+    "anisotropy": {
+        "by-layer": ("mean_cosine", "participation_ratio", "effective_rank", "top_share"),
+        **{f"cone-{stage}": ("along", "across") for stage in range(3)},
+        "cosines": ("pairs",),
+        "spectra": ("eigenvalue",),
+        "projection-chart": ("x1", "x2"),
+        "measures": tuple(name for name, one in whitelab.METRICS.items() if one.unique),
+        "cka-raw": ("cka",),
+        "cka-mapped": ("cka",),
+    },
     "whitening": {"variants": ("spearman", "low", "high")},
     "layers": {"whitened-pairs": ("spearman",)},
     "dimensions": {"k-curve": ("spearman", "center", "pca", "cross_fitted", "part0", "part1", "first", "random")},
@@ -190,6 +206,7 @@ CHARTS = {
         "settings": ("Accuracy", "Low", "High", "F1", "Best accuracy", "at", "Average precision", "Best F1"),
     },
 }
+TABS = ("The cone", "Cosines of random pairs", "Spectrum", "Projection", "Every measure", "Neighbours", "Layers alike")
 # What is typed or brought, and the pages that are visited: so many of them, or these.
 VISITS = {
     "a task": ({}, None, EVERY),
@@ -207,6 +224,9 @@ VISITS = {
     "pairs that all hang together": ({"data": "hub.tsv"}, None, ("advise",)),
     "one sentence": ({"data": "same.tsv", "space": "What a cosine means"}, measure, ("anisotropy", "dimensions")),
     "too few labelled texts": ({"labelled": "six.tsv"}, None, ("probe",)),
+    **{f"the tab {name}": ({"space": name}, None, ("anisotropy",)) for name in TABS},
+    "layers of two models": ({"space": TABS[-1], "alike": model.label("bundled:3")}, None, ("anisotropy",)),
+    "neighbours of a new sentence": ({"space": "Neighbours", "inspect": "A 'new' one"}, None, ("anisotropy",)),
     "what a cosine means": ({"space": "What a cosine means", "whitening": "PCA whitening"}, None, ("anisotropy",)),
     "what is to store": ({"purpose": "store"}, None, ("advise",)),
     "sentences alone": ({}, ask_of_sentences, ("advise",)),
@@ -255,6 +275,11 @@ def numbers(at, page: str) -> tuple[str, ...]:
     raw = (one.delta.removesuffix(" raw") for one in cards if re.search(r"\d raw$", one.delta or ""))
     words = [*(one.value for one in cards), *raw]
     words += [off for one in cards for off in re.findall(r"(?:Off by|\), raw|mean by) (\d+\.\d+)", one.help or "")]
+    if page == "anisotropy":
+        texts = [one.value for one in at.caption] + [alt for alt in alts(at) if alt.startswith("Histogram")]
+        words += SAID.findall(" ".join(texts))
+    columns = [one.value[name] for one in at.dataframe for name in TABLED.get(page, ()) if name in one.value]
+    words += [f"{value:.3f}" if isinstance(value, float) else str(value) for one in columns for value in one]
     parts = [part for text in words for part in text.split(" to ")]
     return tuple(part.split()[0].replace("\u202f", "") for part in parts if "undefined" not in part)
 
@@ -322,7 +347,7 @@ def test_every_recipe_ends_with_the_live_score_and_its_protocol_line(shown, prin
 
 
 def test_every_recipe_prints_the_headline_numbers_of_its_page(shown, printed, subtests):
-    pattern = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
+    pattern = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
     for name, one in shown.items():
         values = [float(number) for number in pattern.findall(printed[name])]
         for number in one.numbers:
@@ -332,7 +357,7 @@ def test_every_recipe_prints_the_headline_numbers_of_its_page(shown, printed, su
 
 
 def test_every_recipe_prints_the_numbers_of_its_pages_charts(shown, printed, subtests):
-    pattern = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
+    pattern = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
     for name, one in shown.items():
         values = np.array([float(number) for number in pattern.findall(printed[name])])
         for chart, wanted in ((chart, np.array(numbers)) for chart, numbers in one.charted.items() if numbers):

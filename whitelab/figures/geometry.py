@@ -30,6 +30,8 @@ from whitelab.figures.style import (
     wrapped,
 )
 
+BINS = 100  # of a histogram of cosines, from -1 to 1
+
 
 def by_layer(
     curves: Mapping[str, Sequence[float]],
@@ -80,7 +82,7 @@ def cosine_histogram(samples: Mapping[str, np.ndarray], labels: Mapping[str, str
     figure, dashes = Drawing(), bare_dashes(samples)
     for spec, values in samples.items():
         line = {"color": variant_colour(spec), "dash": dashes[spec]}
-        add_shares(figure, values, 100, labels[spec], line, "pairs")
+        add_shares(figure, values, BINS, labels[spec], line, "pairs")
     figure.update_xaxes(title=f"Cosine of two random {of}", range=[-1, 1])
     figure.update_yaxes(title="Share of pairs (%)", rangemode="tozero")
     means = [f"{labels[spec]} mean {np.mean(values):.3f}" for spec, values in samples.items() if len(values)]

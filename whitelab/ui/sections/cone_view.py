@@ -16,8 +16,8 @@ from whitelab.whitening import of_rows
 DRAWN = 1500  # sentences of a picture
 
 
-def draw(opened: Opened, compared: Setting) -> None:
-    """Three pictures from left to right, each with what it shows in numbers."""
+def draw(opened: Opened, compared: Setting) -> str:
+    """Three pictures from left to right, each with what it shows in numbers; the lines that give these in Python."""
     space, sentences = opened.space, opened.pairs.sentences
     stages = tuple(dict.fromkeys((compared.raw, compared.raw.with_(whitening="center"), compared)))
     if of_rows(compared.whitening):
@@ -50,6 +50,11 @@ def draw(opened: Opened, compared: Setting) -> None:
         "The plane holds the raw mean vector and the direction across it along which raw vectors vary most. The other "
         f"{space.dim - 2} dimensions are not seen, so a cone looks narrower than it is. Each picture has a scale of "
         "its own. A map is drawn without the rotation that PCA or Cholesky add, since no cosine sees it."
+    )
+    return (
+        f"settings = [whitelab.Setting.parse(text) for text in {tuple(map(str, stages))!r}]\n"
+        "for one, cone in zip(settings, whitelab.cones(space, settings)):\n"
+        "    print(one, whitelab.shape(space, one).mean_cosine, cone.angle, cone.mean, cone.points)\n"
     )
 
 

@@ -9,11 +9,12 @@ from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_measures import layer_similarity
+from whitelab.ui.frame.recipe import fitting, opening
 from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import wait
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sidebar import model, workspace
-from whitelab.ui.sidebar.opening import Opened, beside
+from whitelab.ui.sidebar.opening import Opened, beside, open_space
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.address import linked
 from whitelab.ui.widgets.chart import chart
@@ -21,15 +22,20 @@ from whitelab.ui.widgets.chart import chart
 _ITSELF = "itself"
 
 
-def draw(opened: Opened, compared: Setting) -> None:
-    """Both maps, with the same model or another; a setting's own layers do not count."""
+def draw(opened: Opened, compared: Setting) -> str:
+    """Both maps, with the same model or another; a setting's own layers do not count. The lines that give them in
+    Python, where there are any."""
     chosen = workspace.current()
     name = _ITSELF if chosen.given else _with(chosen)
-    other = None
+    other, opening_other = None, ""
     if name != _ITSELF:
-        other = _space(chosen, name)
-        if other is None:
-            return
+        picked = model.opened(name, chosen.data)
+        there = picked and beside(chosen, picked)
+        opened_there = there and open_space(there)
+        if opened_there is None:
+            return ""
+        other = opened_there.space
+        opening_other = f"own = space\n{opening(there)}{fitting(there)}other, space = space, own\n"
     for column, (place, setting) in zip(st.columns(2), (("raw", compared.raw), ("mapped", compared)), strict=True):
         with column:
             _map(opened.space, setting.with_(layers=(0,)), other, place)
@@ -38,6 +44,12 @@ def draw(opened: Opened, compared: Setting) -> None:
         "differ by a rotation and a scale only, about 0 where they are unrelated, and undefined where a map sets all "
         "sentences equally far apart. It weighs directions by their variance squared, so raw it is about the few "
         "largest; whitened, every direction counts the same."
+    )
+    settings = tuple(dict.fromkeys(str(one.with_(layers=(0,))) for one in (compared.raw, compared)))
+    return (
+        f"{opening_other}for text in {settings!r}:\n"
+        f"    cka = whitelab.layer_similarity(space, whitelab.Setting.parse(text){', other' * (other is not None)})\n"
+        "    print(text, cka.tolist())\n"
     )
 
 
@@ -55,11 +67,6 @@ def _with(chosen: Workspace) -> str:
         format_func=shown,
         help="The layers of another model on the same sentences. Models that are on this machine are listed.",
     )
-
-
-def _space(chosen: Workspace, name: str) -> LayerEmbeddings | None:
-    picked = model.opened(name, chosen.data)
-    return picked and beside(chosen, picked)
 
 
 def _map(space: LayerEmbeddings, setting: Setting, other: LayerEmbeddings | None, place: str) -> None:

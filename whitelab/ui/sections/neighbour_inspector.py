@@ -14,6 +14,7 @@ from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.geometry import REMEDIES, TOP
 from whitelab.sweeps.layer_measures import Neighbourhood, hub_remedies, nearest_to, neighbourhood
+from whitelab.ui.frame.recipe import pooling
 from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import wait
 from whitelab.ui.results.study import study_job
@@ -28,12 +29,13 @@ _LONGEST = 2000  # characters of a sentence that is encoded
 _REMEDIED = 6000  # sentences: above, remedies score so many pairs that they are asked for
 
 
-def draw(opened: Opened, compared: Setting) -> None:
-    """Type part of a sentence or click one; its neighbours in both spaces; what takes hubs away."""
+def draw(opened: Opened, compared: Setting) -> str:
+    """Type part of a sentence or click one; its neighbours in both spaces; what takes hubs away. The lines that give
+    the same in Python."""
     space, sentences = opened.space, opened.pairs.sentences
     if space.n_sentences < 3:
         st.info("Fewer than three sentences have no neighbours to compare.")
-        return
+        return ""
     settings = {"raw": compared.raw, "mapped": compared}
     found = {}
     for place, setting in settings.items():
@@ -42,13 +44,13 @@ def draw(opened: Opened, compared: Setting) -> None:
         )
         found[place] = wait(job, key=f"near-{place}", height=heights.table(TOP, heights.WRAPPED))
     if any(one is None for one in found.values()):
-        return
+        return ""
     row = _chosen(sentences, found["raw"])
     if isinstance(row, str):
         new = _encoded(row)
         if new is None:
             st.info(f"None of the {spaced(len(sentences))} sentences has “{plain(row)}”. Type fewer words.")
-            return
+            return ""
         st.markdown(f"Nearest to **{plain(row)}**, which is none of the {spaced(len(sentences))} sentences")
     else:
         st.markdown(f"Nearest to **{plain(sentences[row])}**")
@@ -67,7 +69,23 @@ def draw(opened: Opened, compared: Setting) -> None:
         "*Lists* says on how many sentences' lists of ten nearest a sentence is: ten on average. A star marks a hub, "
         "more than two standard deviations above (Radovanovic et al. 2010). Click a sentence to go on from it."
     )
-    _remedies(space, compared)
+    return _code(row, compared) + _remedies(space, compared)
+
+
+def _code(row: int | str, compared: Setting) -> str:
+    """The lines that give the neighbours of a sentence, or of a new one, in Python."""
+    nearest = f"near.rows[{row}], near.cosines[{row}]"
+    new = ""
+    if isinstance(row, str):
+        nearest = "*whitelab.nearest_to(space, one, new[:, 0])"
+        new = f"new, _ = whitelab.embed(encoder, [{row!r}]{pooling(workspace.current())})\n"
+    return (
+        f"{new}settings = [whitelab.Setting.parse(text) for text in {(str(compared.raw), str(compared))!r}]\n"
+        "for one in settings:\n"
+        "    near = whitelab.neighbourhood(space, one)\n"
+        f"    for other, cosine in zip({nearest}):\n"
+        "        print(cosine, near.counts[other], near.counts[other] > near.hub_from, pairs.sentences[other])\n"
+    )
 
 
 def _chosen(sentences: Sequence[str], raw: Neighbourhood) -> int | str:
@@ -145,18 +163,19 @@ def _list(
     )
 
 
-def _remedies(space: LayerEmbeddings, compared: Setting) -> None:
-    """Hubs of the raw and of the mapped space, by plain cosine and under each remedy."""
+def _remedies(space: LayerEmbeddings, compared: Setting) -> str:
+    """Hubs of the raw and of the mapped space, by plain cosine and under each remedy, and the line that gives them in
+    Python, in the loop of `_code`."""
     st.markdown("**What takes hubs away?**")
     if space.n_sentences > _REMEDIED and not st.toggle("Score every pair of sentences", key="remedies"):
         st.caption(f"CSLS and mutual proximity score all pairs of {spaced(space.n_sentences)} sentences: minutes.")
-        return
+        return ""
     rows = []
     for place, setting in (("raw", compared.raw), ("mapped", compared)):
         job = study_job(hub_remedies, space, setting, title="Trying remedies", unit="rows", place=f"remedies-{place}")
         found = wait(job, key=f"remedies-{place}", height=heights.table(3))
         if found is None:
-            return
+            return ""
         rows += [
             {
                 "Space": LABELS.at(setting),
@@ -172,3 +191,4 @@ def _remedies(space: LayerEmbeddings, compared: Setting) -> None:
         "CSLS (Conneau et al. 2018): 2 cos(x, y) - r(x) - r(y), r the mean cosine with the ten nearest. Mutual "
         "proximity (Schnitzer et al. 2012): how likely each is farther from a third than from the other."
     )
+    return "    print(one, whitelab.hub_remedies(space, one))\n"

@@ -15,8 +15,8 @@ from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.choice import choice
 
 
-def draw(opened: Opened, compared: Setting) -> None:
-    """Choose a space, a method and a colour, and look."""
+def draw(opened: Opened, compared: Setting) -> str:
+    """Choose a space, a method and a colour, and look; the line that gives the points in Python, if there are any."""
     stages = {setting.whitening: setting for setting in (compared.raw, compared)}
     with st.container(horizontal=True):
         stage = choice("Space", stages, key="stage", bind="query-params", format_func=LABELS.__getitem__)
@@ -26,14 +26,14 @@ def draw(opened: Opened, compared: Setting) -> None:
     if method == "umap" and opened.space.n_sentences < UMAP_ROWS:
         here = opened.space.n_sentences
         st.info(f"UMAP lays out {UMAP_ROWS} different sentences or more, and here are {here}. Choose PCA.")
-        return
+        return ""
     title = f"Computing the {METHODS[method]} projection"
     job = study_job(
         projected, opened.space, stages[stage], method, dims, title=title, unit="epochs", place="projection"
     )
     points = wait(job, key="projection", height=heights.room(heights.PROJECTION))
     if points is None:
-        return
+        return ""
     pairs = opened.pairs
     values = pairs.gold_by_sentence.tolist() if colour == "gold" else list(pairs.subset_by_sentence)
     chart(
@@ -49,3 +49,4 @@ def draw(opened: Opened, compared: Setting) -> None:
         "Each point is a sentence; hover to read it. "
         + ("In UMAP only neighbourhoods mean something, not axes or far distances." if method == "umap" else "")
     )
+    return f"print(whitelab.projected(space, whitelab.Setting.parse({str(stages[stage])!r}), {method!r}, {dims}))\n"

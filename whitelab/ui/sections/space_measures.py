@@ -22,14 +22,15 @@ UNIQUE = {name: metric for name, metric in METRICS.items() if metric.unique}
 _COLUMNS = 3
 
 
-def draw(opened: Opened, compared: Setting) -> None:
-    """A row of pictures for each group, what each measure is, and whether lengths follow the text."""
+def draw(opened: Opened, compared: Setting) -> str:
+    """A row of pictures for each group, what each measure is, and whether lengths follow the text; the lines that give
+    the same in Python."""
     settings = (compared.raw,) if compared.raw == compared else (compared.raw, compared)
     title = "Measuring every layer, each sentence once"
     job = study_job(layer_measures, opened.space, settings, title=title, unit="%", place="measures")
     found = wait(job, key="measures", height=heights.room(heights.SMALL))
     if found is None:
-        return
+        return ""
     titles = {setting.whitening: LABELS.at(setting) for setting in settings}
     for group in dict.fromkeys(metric.group for metric in UNIQUE.values()):
         st.markdown(f"**{group}**")
@@ -53,6 +54,12 @@ def draw(opened: Opened, compared: Setting) -> None:
                 f"**{metric.label}**, {metric.range}. {metric.hint} ${metric.formula}$ ({metric.source}). "
                 f"*It cannot see:* {metric.blind}"
             )
+    lengths = "for one in settings:\n    print(one, whitelab.norm_correlations(space, one, pairs.sentences))\n"
+    return (
+        f"settings = [whitelab.Setting.parse(text) for text in {tuple(map(str, settings))!r}]\n"
+        "for one in whitelab.layer_measures(space, settings):\n"
+        "    print(one.layers, one.whitening, one.values)\n" + lengths * (opened.space.origin.pooling != GIVEN)
+    )
 
 
 def _lengths(opened: Opened, settings: Sequence[Setting]) -> None:

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import streamlit as st
 
 from whitelab import figures
 from whitelab.base.wording import layers_in_words
 from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.figures.geometry import BINS
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_profiles import cosine_sample
@@ -17,22 +19,37 @@ from whitelab.ui.widgets.chart import chart
 from whitelab.whitening import variant
 
 
-def cosines(space: LayerEmbeddings, settings: Sequence[Setting], of: str = "sentences") -> None:
-    """A histogram of the cosines of random pairs `of` different rows."""
+def cosines(space: LayerEmbeddings, settings: Sequence[Setting], of: str = "sentences") -> str:
+    """A histogram of the cosines of random pairs `of` different rows, and the lines that give it in Python."""
     samples = {one.whitening: study(cosine_sample, space, one) for one in settings}
-    chart(figures.cosine_histogram(samples, _titles(settings), of), "cosines")
+    binned = {spec: np.histogram(sample, BINS, (-1, 1)) for spec, sample in samples.items()}
+    chart(
+        figures.cosine_histogram(samples, _titles(settings), of),
+        "cosines",
+        lambda: [
+            {"whitening": spec, "from": float(edge), "pairs": int(count)}
+            for spec, (counts, edges) in binned.items()
+            for edge, count in zip(edges[:-1], counts, strict=True)
+        ],
+    )
     layers = layers_in_words(settings[0].layers)
     st.caption(f"20\u202f000 random pairs of different {of}, {layers}. The means above are exact, over all pairs.")
+    return (
+        f"import numpy as np\n\nfor text in {tuple(map(str, settings))!r}:\n"
+        "    sample = whitelab.cosine_sample(space, whitelab.Setting.parse(text))\n"
+        f"    print(text, sample.mean(), np.histogram(sample, {BINS}, (-1, 1))[0])\n"
+    )
 
 
-def spectra(space: LayerEmbeddings, settings: Sequence[Setting]) -> None:
-    """The eigenvalues of the covariance, and their participation ratio."""
+def spectra(space: LayerEmbeddings, settings: Sequence[Setting]) -> str:
+    """The eigenvalues of the covariance and their participation ratio, and the lines that give both in Python."""
     measured = {one: shape_of(space, one) for one in settings}
     spectrum({one: shape.eigenvalues for one, shape in measured.items()}, "spectra")
     ratios = "; ".join(
         f"{LABELS.at(one)}: {shape.participation_ratio:.1f} of {one.k or space.dim}" for one, shape in measured.items()
     )
     st.caption(f"Participation ratio. {ratios}.")
+    return code(settings)
 
 
 def spectrum(found: Mapping[Setting, Sequence[float]], key: str) -> None:
@@ -49,10 +66,11 @@ def spectrum(found: Mapping[Setting, Sequence[float]], key: str) -> None:
 
 
 def code(settings: Sequence[Setting]) -> str:
-    """The lines that give the eigenvalues of settings in Python."""
+    """The lines that give the eigenvalues of settings, and their participation ratio, in Python."""
     return (
         f"for text in {tuple(dict.fromkeys(map(str, settings)))!r}:\n"
-        "    print(text, whitelab.shape(space, whitelab.Setting.parse(text)).eigenvalues)\n"
+        "    shape = whitelab.shape(space, whitelab.Setting.parse(text))\n"
+        "    print(text, shape.participation_ratio, shape.eigenvalues)\n"
     )
 
 

@@ -84,16 +84,12 @@ def _open_task(workspace: Workspace) -> Opened | None:
     return shelved(name, title, lambda progress: _embed(workspace, pairs, name, progress), "tokens", key="embed")
 
 
-def beside(workspace: Workspace, other: Picked) -> LayerEmbeddings | None:
-    """The workspace's sentences in another model, carrying the same text; None after drawing the job that embeds them.
-
-    Where that model does not know the workspace's pooling, its own first is taken.
-    """
+def beside(workspace: Workspace, other: Picked) -> Workspace:
+    """The workspace with another model; where that does not know the workspace's pooling, its own first is taken."""
     setting = workspace.setting
     known = setting.pooling.removeprefix(UNIT) in other.poolings
     pooling = setting.pooling if known else other.poolings[0]
-    opened = open_space(replace(workspace, model=other, setting=setting.with_(pooling=pooling)))
-    return opened and opened.space
+    return replace(workspace, model=other, setting=setting.with_(pooling=pooling))
 
 
 def _embed(workspace: Workspace, pairs: SentencePairs, name: str, progress: Progress) -> Opened:
