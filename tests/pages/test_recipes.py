@@ -76,7 +76,12 @@ HEADLINES = {
 SAID = re.compile(r"(?:random sentences|lie within|(?:mean|:|and)(?= -?\d+\.)) (-?\d+(?:\.\d+)?)")
 
 # Columns of tables.
-TABLED = {"anisotropy": ("Cosine", "Lists", "Skewness", "Largest hub")}
+TURNED = ("PCA whitening", "ZCA whitening", "Cholesky whitening")
+TABLED = {
+    "anisotropy": ("Cosine", "Lists", "Skewness", "Largest hub"),
+    "whitening": TURNED,
+    "retrieval": TURNED,
+}
 
 WHITENED = "The bar's variant"
 VARIANTS = [
@@ -172,6 +177,10 @@ def measure(at, folder):
     press(until(go_to(at, "dimensions")), "measure")
 
 
+def store_in_bits(at, folder):
+    press(until(go_to(at, "whitening")), "bits")
+
+
 def average(at, folder):
     choose(until(go_to(at, "layers")), average=True)
 
@@ -191,7 +200,7 @@ CHARTS = {
         "cka-raw": ("cka",),
         "cka-mapped": ("cka",),
     },
-    "whitening": {"variants": ("spearman", "low", "high")},
+    "whitening": {"variants": ("spearman", "low", "high"), "bits-frontier": ("bytes", "score", "low", "high")},
     "layers": {"whitened-pairs": ("spearman",)},
     "dimensions": {"k-curve": ("spearman", "center", "pca", "cross_fitted", "part0", "part1", "first", "random")},
     "uniformity": {"plane": ("alignment", "uniformity", "spearman")},
@@ -199,6 +208,7 @@ CHARTS = {
         "retrieval-layers": ("ndcg@10", "map@100"),
         "retrieval-k": ("ndcg@10",),
         "retrieval-queries": ("raw", "whitened"),
+        "bits-frontier": ("bytes", "score", "low", "high"),
     },
     "advise": {"options": ("score", "difference")},
     "probe": {
@@ -234,6 +244,11 @@ VISITS = {
         {"data": "published", "lines": "true", "controls-of-k": "true"},
         None,
         ("dimensions",),
+    ),
+    "few bits": (
+        {"whitening": "PCA whitening", "layers": "3", "pooling": "Mean"},
+        store_in_bits,
+        ("whitening", "retrieval"),
     ),
     "several tasks": ({"data": "tasks"}, average, ("layers", "compare")),
     "several tasks fitted on a text": (

@@ -64,13 +64,17 @@ def code(setting: Setting, space: str, metric: str | None = None) -> str:
     """The lines that give these numbers in Python, of the embeddings called `space`; none where nobody asked."""
     if not asking.asked(OF):
         return ""
-    named = tuple(map(str, _compared(setting)))
+    stored = ((_compared(setting), SHOWN_CODES), (_turned(setting), TURNED_CODES))
     return (
-        f"settings = [whitelab.Setting.parse(text) for text in {named!r}]\n"
-        f"codes = [whitelab.Code.parse(text) for text in {tuple(map(str, SHOWN_CODES))!r}]\n"
-        f"*_, stored = whitelab.frontier({space}, settings, codes{f', {metric!r}' if metric else ''})\n"
-        "for one in stored.best():\n"
-        "    print(one.bytes, one.score, (one.low, one.high), one.difference, one.line())\n"
+        "for settings, codes in (\n"
+        + "".join(f"    ({tuple(map(str, settings))!r}, {tuple(map(str, codes))!r}),\n" for settings, codes in stored)
+        + "):\n"
+        "    settings = [whitelab.Setting.parse(text) for text in settings]\n"
+        "    codes = [whitelab.Code.parse(text) for text in codes]\n"
+        f"    *_, stored = whitelab.frontier({space}, settings, codes{f', {metric!r}' if metric else ''})\n"
+        "    for one in stored.points:\n"
+        "        print(one.bytes, one.score, (one.low, one.high), one.difference, one.verdict, one.line())\n"
+        "    print(*(one.line() for one in stored.best()), sep='\\n')  # the frontier\n"
     )
 
 
