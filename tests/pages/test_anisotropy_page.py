@@ -143,5 +143,6 @@ def test_a_cosine_has_its_meaning_raw_beside_whitened_and_the_code_that_gives_it
     )
     printed = capsys.readouterr().out
     for one in (raw, now):
-        first = f"{one.random.floor} {one.random.top} {one.threshold}"
-        assert f"{first}\n{one.random.percentile(0.4)} {one.gold(0.4)}" in printed
+        first = f"{one.random.percentile(0.4)} {one.random.floor} {one.random.top}"
+        gold = one.gold(0.4), one.gold.error, one.gold.error_of_mean
+        assert f"{first}\n{gold} {one.ceiling}\n{one.threshold} {one.line()}" in printed

@@ -73,7 +73,7 @@ def test_another_k_probes_no_raw_layer_again(small, monkeypatch):
         return real(space, data, setting, *rest)
 
     monkeypatch.setattr(probe, "tried_probe", counted)
-    at = until(start("probe", **small, k="20"))
+    at = until(start("probe", **small, k="20", more="true"))
     raw = metrics(at)["Accuracy, raw"]
     assert tried.count("none") >= 5 <= tried.count("pca")  # each of four layers, two together, and as typed
     tried.clear()
