@@ -277,6 +277,33 @@ def test_on_paper_charts_are_laid_out_as_in_the_window_and_made_to_fit(app, chro
     context.close()
 
 
+# What is dark on the page: boxes as wide as a chart, what charts stand on, their words and lines, by their lightness.
+DARK = """() => {
+    const light = colour => (([r, g, b, a = 1]) => a ? (r + g + b) / 765 : 1)(colour.match(/[\\d.]+/g).map(Number))
+    const of = (selector, what) => [...document.querySelectorAll(selector)]
+        .filter(one => one.getBoundingClientRect().width).map(one => light(getComputedStyle(one)[what]))
+    return { boxes: of("body, [data-testid=stMain], [data-testid=stMain] div, .main-svg", "backgroundColor"),
+        words: of(".js-plotly-plot :is(.xtick, .ytick, .xtitle, .ytitle, .legend) text", "fill"),
+        lines: of(".js-plotly-plot .gridlayer path", "stroke") }
+}"""
+
+
+def test_on_paper_the_dark_theme_has_the_inks_of_the_light_one(app, visit):
+    page = visit(app, "dark").open("dimensions")  # of boxes, tables and charts
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    before = page.evaluate(DARK)
+    assert min(before["boxes"]) < 0.1
+    assert min(before["words"]) > 0.8
+    page.emulate_media(media="print")
+    found = page.evaluate(DARK)
+    assert min(found["boxes"]) > 0.9
+    assert max(found["words"]) < 0.45
+    assert min(found["lines"]) > 0.85
+    assert faint(page) == []
+    page.emulate_media(media="screen")
+    assert page.evaluate(DARK) == before
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_each_choice_has_all_of_its_border_and_an_empty_one_is_seen(scheme, app, visit):
     page = visit(app, scheme).open("anisotropy?lesson=1&step=3", ready=False)

@@ -27,6 +27,9 @@ import streamlit as st
 # The heading of a lesson's step is no larger than a caption: the question below it is what one is to read.
 # On paper there is no bar, code breaks its lines, and a page is as much smaller as the paper is narrower than it was in
 # the window (`--window`, paper.js): `tan(atan2())` divides a length by another. What is one thing stays on one sheet.
+# From the dark theme, which Streamlit prints as it is, the sheets stay white (`data-dark`, paper.js): words are in the
+# light theme's ink on no boxes but those of switches, what charts have in the dark theme's colours of words, grids and
+# paper is in the light one's, their data as they are, and the colours of tables, which are painted, are turned around.
 STYLE = """<style>
 @property --room { syntax: "*"; inherits: false; initial-value: 0px; }
 [class*=st-key-said-], .st-key-explanation, [data-testid=stMetric] { min-height: var(--room); }
@@ -75,6 +78,18 @@ STYLE = """<style>
     .js-plotly-plot .modebar { display: none; }
 }
 @media print {
+    :root[data-dark] :is(body, [data-testid=stApp], [data-testid=stApp] :not(label, label *)) {
+        background-color: transparent !important;
+    }
+    :root[data-dark] [data-testid=stApp] { color-scheme: light !important; }
+    :root[data-dark] [data-testid=stApp] * {
+        color: #1B2430 !important; --st-text-color: #1B2430 !important; --st-border-color: #D5DBE3 !important;
+        --st-background-color: #FFFFFF !important; --st-secondary-background-color: #F3F5F8 !important;
+    }
+    :root[data-dark] [data-testid=stDataFrame] canvas { filter: invert(1) hue-rotate(180deg) brightness(1.15); }
+    .js-plotly-plot text[style*="fill: rgb(230, 234, 241)"] { fill: #566070 !important; }
+    .js-plotly-plot path[style*="stroke: rgb(49, 51, 63)"] { stroke: #E6EAF1 !important; }
+    .js-plotly-plot rect[style*="fill: rgb(17, 22, 29)"] { fill: #FFFFFF !important; }
     [data-testid=stSidebar], .st-key-strip { display: none; }
     [data-testid=stCode] :is(pre, code) { white-space: pre-wrap !important; }
     [data-testid=stMainBlockContainer] {
