@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -72,6 +73,17 @@ def test_a_table_that_leaves_the_page_is_the_packages_and_says_what_it_was_made_
     assert "pairs.csv" in text
 
 
+def test_the_pages_results_hold_its_table_as_its_buttons_give_it(filled, saved, monkeypatch):
+    monkeypatch.setattr("whitelab.ui.frame.page_zip.svgs", lambda figures: {})  # which ask for a browser
+    choose(filled("L1:zca\nL1:pca", tested=True), lambda at: table(at, "Verdict") is not None)
+    with ZipFile(io.BytesIO(saved["page-zip"]())) as packed:
+        for form, ending in (("csv", "csv"), ("markdown", "md"), ("latex", "tex")):
+            assert packed.read(f"data/grid.{ending}").decode() == saved[f"as-{form}"]()
+        assert {"pairs_low", "resamples", "dtype", "max_length", "data", "made_by"} <= {
+            *next(csv.reader(io.StringIO(packed.read("data/grid.csv").decode())))
+        }
+
+
 def test_a_comparison_shows_the_scores_and_why_some_are_missing_and_tests_row_against_row(filled, small, space):
     at = filled("L3\nL1+L3:pca\nL9", models=[small["model"], "nowhere"])
     name = shown_name(small["model"])
@@ -81,8 +93,8 @@ def test_a_comparison_shows_the_scores_and_why_some_are_missing_and_tests_row_ag
     assert np.isnan(by_row["nowhere", "mean/L3"])
     assert np.isnan(by_row[name, "mean/L9"])
     kept = list(csv.DictReader(io.StringIO(data(at)["grid"])))  # of the page's results
-    assert {row["Starved"] for row in kept} == {""}  # no map is
-    kept = {(row["Model"], row["Setting"]): float(row["pairs"] or "nan") for row in kept}
+    assert {row["starved"] for row in kept} == {""}  # no map is
+    kept = {(row["model"], row["setting"]): float(row["pairs"] or "nan") for row in kept}
     assert kept == pytest.approx(by_row, nan_ok=True)
     assert said(at, "nowhere", "mean/L9 on pairs", "must lie between 0 and 3")
 
@@ -130,6 +142,8 @@ def test_published_numbers_are_offered_only_where_a_paper_prints_one_and_no_name
     assert not said(at, none)
     score = table(at, "Setting")["pairs"][0]
     assert table(choose(at, shown="Difference"), "Setting")["pairs"][0] == pytest.approx(score - number.value)
+    (kept,) = csv.DictReader(io.StringIO(data(at)["grid-difference"]))  # of the page's results, beside the table
+    assert float(kept["pairs"]) == pytest.approx(score - number.value)
 
 
 def test_nothing_is_compared_unasked_a_reload_keeps_it_and_a_longer_grid_computes_what_is_new(

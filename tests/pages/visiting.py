@@ -52,7 +52,8 @@ def until(at: AppTest, ready=complete) -> AppTest:
 def data(at: AppTest) -> dict[str, str]:
     """What a click on every "Data (CSV)" would save, by the chart or table it stands below."""
     shown = at.session_state[SHOWN] if SHOWN in at.session_state else {}  # noqa: SIM401 (it has no get)
-    return {key: as_csv(one.rows()) for key, one in shown.items() if one.rows is not None}
+    rows = {key: as_csv(one.rows()) for key, one in shown.items() if one.rows is not None}
+    return rows | {key: one.texts["csv"]() for key, one in shown.items() if one.texts}
 
 
 def await_a_job() -> None:

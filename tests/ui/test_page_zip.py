@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from fnmatch import fnmatch
 from types import SimpleNamespace
 from zipfile import ZipFile
 
@@ -67,6 +68,31 @@ def test_the_zip_has_the_score_its_protocol_the_figures_and_their_data(tmp_path,
         assert pictured[key].layout.template.layout.yaxis.title.standoff == 15
     assert figures["map"].figure.layout.template.layout.yaxis.title.standoff is None  # the page's own is as it was
     assert len(texts["figures/plotly.min.js"]) > 10**6
+
+
+def test_the_readme_speaks_of_every_file_and_of_no_other(monkeypatch):
+    score = SimpleNamespace(setting=whitelab.Setting(), as_dict=lambda: {"protocol": {}})
+    rows = {"grid": Shown(None, None, texts={"csv": lambda: "a\n", "md": lambda: "| a |\n", "tex": lambda: "a\n"})}
+    rows |= {"headlines": Shown(None, lambda: [{"label": "Best k"}])}
+
+    def packed(pictures, *given):
+        monkeypatch.setattr(
+            "whitelab.ui.frame.page_zip.svgs", lambda drawn: dict.fromkeys(drawn, b"") if pictures else {}
+        )
+        with ZipFile(io.BytesIO(page_zip("compare", score, "task", *given))) as one:
+            read = one.read("README.txt").decode()
+            lines = [line.split()[0] for line in read.splitlines()[2:] if not line.startswith(" ")]
+            return lines, set(one.namelist()) - {"README.txt", "figures/plotly.min.js"}
+
+    figure = {"curve": Shown(go.Figure(), None)}
+    for found in (
+        packed(True, rows | figure, "", "Keep them raw."),
+        packed(False, rows, ""),
+        packed(False, figure, ""),
+    ):
+        patterns, names = found
+        assert [one for one in names if not any(fnmatch(one, pattern) for pattern in patterns)] == []
+        assert [one for one in patterns if not any(fnmatch(name, one) for name in names)] == []
 
 
 def test_a_figure_that_leaves_its_page_says_what_it_shows_and_of_what(monkeypatch):

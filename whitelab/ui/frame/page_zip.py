@@ -1,8 +1,9 @@
 """A page's results as one .zip: score, protocol and setting, figures, their data, and the code."""
 
+import fnmatch
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import plotly.graph_objects as go
@@ -18,19 +19,21 @@ from whitelab.ui.widgets.chart import Shown, as_csv
 
 _WIDTH, _LINE, _HEIGHT = 90, 16, 450  # of words below a figure: characters and pixels of a line; plotly's own height
 
-README = """What stands on the page {page} of {release}
-
-score.json     the live score of the bar with its protocol, the setting as one line, and whitelab's version
-figures/*.html each figure, to open in a browser without a connection; the camera in its corner saves it as SVG; below
-               it stands what it shows, and of which model, data and setting
-figures/*.svg  the same as a picture, where the machine that made this has kaleido and a Chrome or Chromium
-data/*.csv     the numbers in a figure or a table; page_setting is the setting they are of, where a row does not say
-               otherwise (layer, whitening, k), of a corpus with its folder's name and the first digits of the
-               digest in its manifest.json; where raw vectors are chosen, the PCA whitening beside them
-               headlines.csv has the page's headline numbers as it prints them
-code.py        makes the page's numbers where whitelab is installed
-answer.txt     what the page answers in words, where it does
-"""
+# What each file is, of those that are there.
+README = {
+    "score.json": "the live score of the bar with its protocol, the setting as one line, and whitelab's version",
+    "figures/*.html": """each figure, to open in a browser without a connection; the camera in its corner saves it as
+SVG; below it stands what it shows, and of which model, data and setting""",
+    "figures/*.svg": "the same as a picture",
+    "data/*.csv": """the numbers in a figure or a table; page_setting is the setting they are of, where a row does not
+say otherwise (layer, whitening, k), of a corpus with its folder's name and the first digits of the
+digest in its manifest.json; where raw vectors are chosen, the PCA whitening beside them""",
+    "data/headlines.csv": "the page's headline numbers as it prints them",
+    "data/*.md": "a table in Markdown, with what it was made under",
+    "data/*.tex": "the same in LaTeX",
+    "code.py": "makes the page's numbers where whitelab is installed",
+    "answer.txt": "what the page answers in words",
+}
 
 
 def page_zip(page: str, score: Score, fit: str, shown: Mapping[str, Shown], code: str, answer: str = "") -> bytes:
@@ -41,7 +44,6 @@ def page_zip(page: str, score: Score, fit: str, shown: Mapping[str, Shown], code
     shown = _by_file(shown)
     data = io.BytesIO()
     with ZipFile(data, "w", ZIP_DEFLATED) as packed:
-        packed.writestr("README.txt", README.format(page=page, release=RELEASE))
         packed.writestr("score.json", json.dumps(_record(score, fit), indent=2, ensure_ascii=False))
         packed.writestr("code.py", code)
         if answer:
@@ -57,7 +59,18 @@ def page_zip(page: str, score: Score, fit: str, shown: Mapping[str, Shown], code
             rows = one.rows() if one.rows is not None else ()
             if rows:
                 packed.writestr(f"data/{key}.csv", as_csv(rows))
+            for ending, text in one.texts.items():
+                packed.writestr(f"data/{key}.{ending}", text())
+        packed.writestr("README.txt", _readme(page, packed.namelist()))
     return data.getvalue()
+
+
+def _readme(page: str, names: Sequence[str]) -> str:
+    """What stands on the page, and what each of the files of these names is."""
+    there = {pattern: words for pattern, words in README.items() if fnmatch.filter(names, pattern)}
+    width = max(map(len, there)) + 1
+    lines = (f"{pattern:{width}}" + words.replace("\n", "\n" + " " * width) for pattern, words in there.items())
+    return "\n".join((f"What stands on the page {page} of {RELEASE}\n", *lines, ""))
 
 
 def _by_file(shown: Mapping[str, Shown]) -> dict[str, Shown]:

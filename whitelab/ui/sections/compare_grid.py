@@ -1,7 +1,8 @@
 """The grid of a comparison: filled cell by cell, kept, sorted and filtered, tested, written."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 
 import streamlit as st
@@ -23,7 +24,7 @@ from whitelab.ui.results.study import name_of, remembered, study_job
 from whitelab.ui.sections import mteb_files
 from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.widgets.address import linked
-from whitelab.ui.widgets.chart import chart, keep_rows, rounded_table, text_width
+from whitelab.ui.widgets.chart import chart, keep_rows, keep_texts, rounded_table, text_width
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.note import note
 
@@ -108,7 +109,9 @@ def section(grid: Grid) -> str:
         st.markdown(comparing.random_beside_trained(there, grid))
     elif there:
         st.info(f"{len(there)} of {grid.size} cells are known from before. Press Compare for the others.")
-        table(there, view_picker(grid), grid.preset)
+        view = view_picker(grid)
+        table(there, view, grid.preset)
+        keep_texts(texts(view.of(there), grid), "grid")
     else:
         st.info(
             "Nothing is computed before you press Compare: a model may have to be downloaded and every task embedded."
@@ -243,8 +246,10 @@ def table(
     rows_of = [(one["Model"], one["Setting"]) for one in records]
     best = {_title(task): [(*row, task) not in few for row in rows_of] for task in columns if view.shows == "Measured"}
     starved = ["; ".join(task for task in columns if (*row, task) in few) for row in rows_of]
-    made = {"Shown": view.shows, "Preset": preset}
-    keep_rows(lambda: [one | {"Starved": tasks} | made for one, tasks in zip(records, starved, strict=True)], "grid")
+    if view.shows in PRINTED:  # what is measured leaves with its `texts`
+        made = {"Shown": view.shows, "Preset": preset}
+        rows = [one | {"Starved": tasks} | made for one, tasks in zip(records, starved, strict=True)]
+        keep_rows(lambda: rows, f"grid-{view.shows.lower()}")
     if not any(cell.published for cell in cells):
         st.caption("The papers print no number for these models under this preset.")
     number = st.column_config.NumberColumn(format="%+.2f" if view.shows == "Difference" else "%.2f")
@@ -310,14 +315,24 @@ def _missing(cells: Sequence[Cell]) -> None:
         st.caption("Press Compare again to try these once more; the cells that are done are kept.")
 
 
-def downloads(cells: Sequence[Cell], grid: Grid, drawn: Resampled | None, given: Sequence[mteb_files.Row] = ()) -> None:
-    """The table as files that name their preset, and its scores as MTEB lays them out."""
+def texts(
+    cells: Sequence[Cell], grid: Grid, drawn: Resampled | None = None, given: Sequence[mteb_files.Row] = ()
+) -> dict[str, Callable[[], str]]:
+    """The table as files that name their preset, by their ending, each written when it is asked for."""
     under, lacking = (grid.preset, grid.corpus), comparing.lacking_splits([grid.preset], grid.data, grid.tasks)
+    more = drawn, given, lacking, grid.data
+    return {ending: partial(comparing.written, cells, form, *under, *more) for form, (_, ending) in FORMATS.items()}
+
+
+def downloads(cells: Sequence[Cell], grid: Grid, drawn: Resampled | None, given: Sequence[mteb_files.Row] = ()) -> None:
+    """The table as files, for the page's results too, and its scores as MTEB lays them out."""
+    files = texts(cells, grid, drawn, given)
+    keep_texts(files, "grid")
     with st.container(horizontal=True):
         for form, (label, ending) in FORMATS.items():
             st.download_button(
                 label,
-                lambda form=form: comparing.written(cells, form, *under, drawn, given, lacking, grid.data),
+                files[ending],
                 file_name=f"whitelab-{grid.preset}.{ending}",
                 key=f"as-{form}",
                 on_click="ignore",

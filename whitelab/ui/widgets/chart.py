@@ -27,11 +27,15 @@ HEADLINES = "page-headlines"  # session_state: what `keep_headline` keeps, by la
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """A figure on the page, None for a table, how to have its data as rows, and what that is of: see `data_of`."""
+    """A figure on the page, None for a table, how to have its data as rows, and what that is of: see `data_of`.
+
+    `texts` is a table as the files of its own buttons, by their ending.
+    """
 
     figure: go.Figure | None
     rows: Callable[[], Sequence[dict]] | None
     made: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, Callable[[], str]] = field(default_factory=dict)
 
 
 def begin_figures() -> None:
@@ -141,6 +145,11 @@ def csv_button(rows: Callable[[], Sequence[dict]], key: str) -> None:
 def keep_rows(rows: Callable[[], Sequence[dict]], key: str) -> None:
     """The rows of a table among the page's results, for one that has files of its own."""
     _kept(None, key, rows)
+
+
+def keep_texts(texts: Mapping[str, Callable[[], str]], key: str) -> None:
+    """A table among the page's results as the files that its own buttons give, by their ending."""
+    shown()[key] = Shown(None, None, texts=texts)
 
 
 def keep_headline(row: dict) -> None:
