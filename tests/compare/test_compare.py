@@ -5,6 +5,7 @@ import io
 import math
 import os
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -312,6 +313,19 @@ def test_a_table_says_in_every_form_what_its_preset_leaves_open(place, tasks, na
     assert line["made_by"] == f"whitelab {whitelab.__version__}"
     *_, given = csv.DictReader(io.StringIO(written(found, "csv", name, given=[("one", "of MTEB", {})], data=data)))
     assert (given["protocol"], given["dtype"], given["data"], given["made_by"]) == ("as given", "", "", "")
+
+
+def test_beneath_a_table_stand_each_tasks_split_and_pairs_and_what_tells_the_weights(place, tasks, tmp_path):
+    folders = place / "model", build_model(tmp_path / "flat", layers=1)
+    models = [str(folders[0]), f"static:{folders[0]}", f"random:{folders[0]}", str(folders[1])]
+    found = cells(place, tasks, "L0", "mteb", models=models)
+    sizes = {task: load(place / "tasks", task) for task in tasks}
+    pairs = ", ".join(f"{task} {one.split} {len(one.first)}" for task, one in sizes.items())
+    first, other = (sha256((one / "model.safetensors").read_bytes()).hexdigest()[:12] for one in folders)
+    line = f"Pairs: {pairs}. Weights (sha256): {first} (model, static:model), {other} (flat)."
+    for form, mark in (("markdown", ""), ("latex", "% ")):
+        assert f"{mark}{line}" in written(found, form, "mteb").splitlines()
+        assert line not in written(found, form)  # a bare table
 
 
 def test_where_models_differ_in_what_the_preset_leaves_open_a_table_says_which_has_what(place, tasks):

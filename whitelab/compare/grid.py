@@ -37,6 +37,7 @@ class Cell:
     `published` is what a paper prints for the same model, setting, task and aggregation. `score` and `judged`
     are what a test between two rows needs; an average has neither, and is `of_starved` where one of its cells is
     starved. `notes` is what to know of the pairs and the embeddings, `problems` the rows left out of the task so far.
+    `weights` is the digest of the model's, empty where they are drawn.
     """
 
     model: str
@@ -53,6 +54,7 @@ class Cell:
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = field(default=(), repr=False, compare=False)
     of_starved: bool = field(default=False, repr=False, compare=False)
+    weights: str = field(default="", repr=False, compare=False)
 
     @property
     def row(self) -> Row:
@@ -276,6 +278,7 @@ def _cell(bench: Bench, setting: Setting, preset: Preset) -> Cell:
         bench.encoder.n_layers,
         bench.notes,
         bench.problems,
+        weights="" if bench.encoder.files.kind == "random" else bench.encoder.files.weights,
     )
 
 

@@ -19,6 +19,7 @@ from whitelab.statistics.significance import NO_INTERVAL
 from whitelab.whitening import starved_remedy
 
 FORMATS = ("csv", "markdown", "latex")
+DIGITS = 12  # of a digest of weights
 MADE = ("protocol", "dtype", "max_length", "data", "made_by")  # columns of what a row was made under
 
 
@@ -171,11 +172,12 @@ def written(
 
     With `preset` the table says how it is read and what it was made under: the preset, the compute type, the limit of
     length where that is the model's, what the `data` is called where it is not bundled, and which whitelab made it; CSV
-    has a column for each. With `drawn` every score has the ends of its 95 % interval beside it, and how they came about
-    is said beneath. CSV has the number of resamples in a column, and differences from raw where there are any
-    (`Resampled.from_raw`). What is starved is never the best, and is said beneath (`starved_note`), in CSV by a column
-    with each row's starved tasks. Rows `given` from elsewhere (`mteb_rows`) follow, on the same tasks. What the data
-    lacks (`lacking_splits`) is said beneath, in CSV nowhere.
+    has a column for each, the others also say each task's split and pairs and what tells the weights. With `drawn`
+    every score has the ends of its 95 % interval beside it, and how they came about is said beneath. CSV has the number
+    of resamples in a column, and differences from raw where there are any (`Resampled.from_raw`). What is starved is
+    never the best, and is said beneath (`starved_note`), in CSV by a column with each row's starved tasks. Rows `given`
+    from elsewhere (`mteb_rows`) follow, on the same tasks. What the data lacks (`lacking_splits`) is said beneath, in
+    CSV nowhere.
     """
     check_choice(form, "format", FORMATS)
     tasks, rows = pivot(cells)
@@ -203,7 +205,8 @@ def written(
     if preset:
         under = f"{preset_line(preset, corpus)} {_made(cells, preset, data)}" + _GIVEN * bool(given)
     reading = f"Bold: the best of its column.{_brackets(drawn) if drawn else ''}" if preset or drawn else ""
-    notes = [note for note in (reading, under, starved_note(cells), *lacking) if note]
+    scored = _scored(cells) if preset else ""
+    notes = [note for note in (reading, scored, under, starved_note(cells), *lacking) if note]
     if form == "markdown":
         lines = [head, ["---", "---", *["---:"] * len(tasks)], *body]
         table = "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
@@ -224,6 +227,15 @@ def _made(cells: Sequence[Cell], preset: str, data: str) -> str:
     parts += [f"the model's limit is {_by_value(words)}"] if words else []
     parts += [f"data {called}"] if (called := _called(data)) else []
     return f"{capitalised('; '.join([*parts, f'made by {RELEASE}']))}."
+
+
+def _scored(cells: Sequence[Cell]) -> str:
+    """How many pairs of which split each task has, and the first digits of the weights' digests; empty for none."""
+    scored = {cell.task: cell for cell in cells if cell.protocol and cell.score}
+    pairs = [f"{task} {cell.protocol.origin.split} {spaced(cell.score.pairs)}" for task, cell in scored.items()]
+    weights = {cell.model: cell.weights[:DIGITS] for cell in cells if cell.weights}
+    parts = [f"Pairs: {', '.join(pairs)}."] * bool(pairs)
+    return " ".join([*parts, *[f"Weights (sha256): {_by_value(weights)}."] * bool(weights)])
 
 
 def _by_value(values: Mapping[str, str]) -> str:
