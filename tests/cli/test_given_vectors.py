@@ -1,11 +1,15 @@
 """`--vectors`: embeddings made elsewhere score as those of the model."""
 
 import json
+import re
+import shlex
 
 import numpy as np
 import pytest
 
+from whitelab.base.installation import program
 from whitelab.cli import main
+from whitelab.datasets import DataError
 from whitelab.datasets.arrays import read_arrays
 from whitelab.encoding import precomputed
 from whitelab.whitening.export import from_npz
@@ -114,6 +118,17 @@ def test_a_map_of_one_vector_is_not_written(run, tmp_path, whitening):
     status, _, err = run("whiten", *words)
     assert (status, out.exists()) == (2, False)
     assert "has no direction to keep: the 1 row(s) it was fitted on do not vary" in err
+
+
+def test_what_is_said_to_type_for_a_map_of_vectors_alone_makes_it(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("my vectors.npy", np.random.default_rng(0).standard_normal((40, 4)))
+    with pytest.raises(DataError) as refused:
+        precomputed.read_vectors(["my vectors.npy"])
+    said = re.search("of vectors alone `(.*)` makes a map", str(refused.value))[1]
+    assert said.startswith(f"{program()} whiten ")
+    assert run(*shlex.split(said.removeprefix(program())))[0] == 0
+    assert from_npz("map.npz")[1]["fit"] == "vectors"
 
 
 @pytest.mark.parametrize("command", ["whiten", "advise"])

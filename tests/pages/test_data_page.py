@@ -122,6 +122,13 @@ def test_limits_and_who_sees_it_are_said_before_an_upload(at):
     assert sizes["Vectors"] == upload_limits.VECTORS_MB
 
 
+def test_whoever_has_vectors_is_told_where_they_go(at):
+    assert said(at, "Vectors (`.npy`, `.npz`, `.safetensors`, or lists in Parquet)", f"under the tab *{VECTORS}*")
+    out = io.BytesIO()
+    np.save(out, np.eye(4))
+    assert failed(upload(at, out.getvalue(), "mine.npy", "vectors-files"), "whiten --vectors mine.npy --export npz")
+
+
 # Pairs
 
 

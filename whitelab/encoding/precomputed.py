@@ -14,6 +14,7 @@ be fitted on all vectors (`fit=vectors`), also of `values` alone, which nothing 
 import hashlib
 import io
 import json
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from io import BufferedIOBase
@@ -26,6 +27,7 @@ import torch
 
 import whitelab
 from whitelab.base import upload_limits
+from whitelab.base.installation import option, program
 from whitelab.base.lazy import cached_property
 from whitelab.base.wording import quantity
 from whitelab.datasets import DataError, SentencePairs, Upload
@@ -266,9 +268,15 @@ class _Task:
         for role in roles:
             if role not in self.parts:
                 there = "; ".join(f"{one} {one.found}" for one in (*self.parts.values(), *self.unknown[:12]))
-                alone = "" if self.parts.keys() - _UNPAIRED else "; of vectors alone `whiten --vectors` makes a map"
+                alone = "" if self.parts.keys() - _UNPAIRED else self._alone()
                 raise DataError(f"{role.split()[0]} is missing; found {there}; needed: {NEEDED}{alone}")
         return [self.parts[role] for role in roles]
+
+    def _alone(self) -> str:
+        """What to type for a map of vectors that have no pairs."""
+        first, *others = dict.fromkeys(one.file for one in self.parts.values())
+        files = " ".join((option("--vectors", first), *map(shlex.quote, others)))
+        return f"; of vectors alone `{program()} whiten {files} --export npz --out map.npz` makes a map"
 
     def _gold(self) -> np.ndarray:
         (one,) = self._need("gold")

@@ -45,6 +45,8 @@ def _file() -> None:
         "lines or Parquet, in UTF-8. Of an Excel file, save the sheet as CSV."
     )
     st.caption(f"{upload_limits.of_table()} {STAYS}")
+    arrays = ", ".join(f"`{suffix}`" for suffix in ARRAYS if suffix not in SUFFIXES)
+    st.caption(f"Vectors ({arrays}, or lists in Parquet) are no table: they go under the tab *{VECTORS}*.")
     file = st.file_uploader(
         "File of pairs",
         type=[suffix.removeprefix(".") for suffix in SUFFIXES],
