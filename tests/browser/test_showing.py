@@ -254,8 +254,9 @@ DEAF = """window.ResizeObserver = class extends ResizeObserver {
 }"""
 
 
-def test_on_paper_charts_are_laid_out_as_in_the_window_and_made_to_fit(app, chromium):
-    context = chromium.new_context(viewport={"width": 1440, "height": 1000})
+@pytest.mark.parametrize("window", [1440, 390])
+def test_on_paper_charts_are_laid_out_as_in_the_window_and_made_to_fit_and_words_fill_it(app, chromium, window):
+    context = chromium.new_context(viewport={"width": window, "height": 1000})
     page = context.new_page()
     page.add_init_script(DEAF)
     page.goto(app)
@@ -273,7 +274,8 @@ def test_on_paper_charts_are_laid_out_as_in_the_window_and_made_to_fit(app, chro
         edges = page.locator(f"{CHART} .nsewdrag").evaluate_all(  # of what is plotted, which may stand out of its chart
             "all => all.map(one => one.getBoundingClientRect().right)"
         )
-        assert paper / 2 < max(edges) <= paper
+        assert min(paper, window) / 2 < max(edges) <= paper
+        assert page.get_by_test_id("stMainBlockContainer").bounding_box()["width"] == pytest.approx(paper, abs=2)
     context.close()
 
 

@@ -26,7 +26,8 @@ import streamlit as st
 # WCAG's contrast of what is no text.
 # The heading of a lesson's step is no larger than a caption: the question below it is what one is to read.
 # On paper there is no bar, code breaks its lines, and a page is as much smaller as the paper is narrower than it was in
-# the window (`--window`, paper.js): `tan(atan2())` divides a length by another. What is one thing stays on one sheet.
+# the window (`--window`, paper.js): `tan(atan2())` divides a length by another. Of a narrower window words fill the
+# paper, and charts and tables keep their width. What is one thing stays on one sheet.
 # From the dark theme, which Streamlit prints as it is, the sheets stay white (`data-dark`, paper.js): words are in the
 # light theme's ink on no boxes but those of switches, what charts have in the dark theme's colours of words, grids and
 # paper is in the light one's, their data as they are, and the colours of tables, which are painted, are turned around.
@@ -93,7 +94,8 @@ STYLE = """<style>
     [data-testid=stSidebar], .st-key-strip { display: none; }
     [data-testid=stCode] :is(pre, code) { white-space: pre-wrap !important; }
     [data-testid=stMainBlockContainer] {
-        box-sizing: content-box; width: var(--window); min-width: 0; max-width: none; padding: 1rem 1rem 0;
+        box-sizing: content-box; width: max(var(--window), 100vw - 2rem); min-width: 0; max-width: none;
+        padding: 1rem 1rem 0;
         zoom: min(1, tan(atan2(100vw, var(--window) + 2rem)));
     }
     :is([data-testid=stElementContainer], [data-testid=stColumn]) { break-inside: avoid; }
