@@ -124,9 +124,6 @@ def test_limits_and_who_sees_it_are_said_before_an_upload(at):
 
 def test_whoever_has_vectors_is_told_where_they_go(at):
     assert said(at, "Vectors (`.npy`, `.npz`, `.safetensors`, or lists in Parquet)", f"under the tab *{VECTORS}*")
-    out = io.BytesIO()
-    np.save(out, np.eye(4))
-    assert failed(upload(at, out.getvalue(), "mine.npy", "vectors-files"), "whiten --vectors mine.npy --export npz")
 
 
 # Pairs
@@ -384,6 +381,27 @@ def test_of_vectors_alone_a_map_is_seen_and_taken_away(at, saved):
     assert rows[mean]["model"] == "vectors of mine.npy" != rows["Pairs"].get("model")
     assert "use-vectors" not in keys(at)
     assert live(at) is not None  # the bar keeps its own data
+    assert not at.exception
+
+
+@pytest.mark.parametrize(
+    ("x", "words"),
+    [
+        (np.eye(4), "sets the very texts it was fitted on equally far apart"),
+        (np.arange(9.0)[:, None], ""),
+        (np.ones((1, 4)), "does not vary"),
+        (np.ones((9, 4)), "does not vary"),
+        (np.zeros((9, 4)), "does not vary"),
+    ],
+    ids=("few", "one number", "one", "equal", "zero"),
+)
+def test_few_or_equal_vectors_alone_end_in_words(at, x, words):
+    out = io.BytesIO()
+    np.save(out, x)
+    upload(at, out.getvalue(), "mine.npy", "vectors-files")
+    assert said(at, f"{len(x)} vector", "fitted on all vectors")
+    assert [words in one.value for one in at.main.warning] == [True] * bool(words)
+    assert metrics(at)["Mean cosine of two vectors"] != "nan"
     assert not at.exception
 
 

@@ -176,8 +176,9 @@ def covariance_image(space: LayerEmbeddings, setting: Setting) -> CovarianceImag
 
 
 def cosine_sample(space: LayerEmbeddings, setting: Setting) -> Float[np.ndarray, "m"]:
-    """Cosines of random pairs of different sentences under the setting's map."""
-    return geometry.cosine_sample(fit_scope(space, setting).turned(), space.counts).cpu().numpy()
+    """Cosines of random pairs of different sentences under the setting's map; none where it keeps no direction."""
+    z = fit_scope(space, setting).turned()
+    return geometry.cosine_sample(z, space.counts).cpu().numpy() if z.shape[1] else np.empty(0)
 
 
 def projected(

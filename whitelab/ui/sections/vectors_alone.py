@@ -43,13 +43,13 @@ def _seen(space: LayerEmbeddings, setting: Setting) -> None:
     headlines(
         Metric(
             "Mean cosine of two vectors",
-            f"{shaped.mean_cosine:z.3f}",
-            f"raw {raw.mean_cosine:.3f}",
+            number(shaped.mean_cosine, 3),
+            f"raw {number(raw.mean_cosine, 3)}",
             help="Near 1 all vectors point the same way, and near 0 in all directions.",
         ),
         Metric(
             "Directions that carry the variance",
-            f"{raw.participation_ratio:.1f}",
+            number(raw.participation_ratio, 1),
             f"raw, of d = {space.dim}",
             help="Participation ratio: in so many directions, all alike, raw vectors would vary as these do.",
         ),
