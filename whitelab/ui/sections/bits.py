@@ -118,8 +118,8 @@ def _picture(found: Frontier, of: str) -> None:
         "learns them by heart. A map that returns to d columns, such as ZCA and soft, is stored in all of "
         "them whatever k.",
         help="The Hamming distance of two codes is the number of bits in which they differ. It is all that is left to "
-        "rank by where both sides are cut to their signs. In a search many documents then are equally far, and of these "
-        "the one whose id comes first stands first: other ids can move the score, the more the fewer bits there are.",
+        "rank by where both sides are cut to their signs. In a search many documents are equally far then, and of "
+        "these the one whose id comes first stands first: other ids can move the score, more so with fewer bits.",
     )
     for text in found.left_out:
         st.caption(f"Left out: {plain(text)}.")
