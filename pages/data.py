@@ -56,7 +56,7 @@ if own := own_data.current():
             + "Another upload takes its place."
         )
         st.button("Let go of it", key="forget", on_click=own_data.forget, icon=":material/delete:")
-uploads.section()
+brought = uploads.section()
 
 st.subheader("Fetch published data")
 downloads.section(chosen)
@@ -99,5 +99,6 @@ close_page(
     ],
     "A task is p sentence pairs with gold scores, some of them in subsets. Sentences are stripped and otherwise taken as they are; "
     "every different sentence is embedded once. Rows that cannot be used are listed with line and reason, never dropped unseen.",
-    "print(pairs.n_pairs, len(pairs.sentences), pairs.subset_names, pairs.gold.mean())\nprint(space.values.shape)\n",
+    "print(pairs.n_pairs, len(pairs.sentences), pairs.subset_names, pairs.gold.mean())\nprint(space.values.shape)\n"
+    + brought,
 )

@@ -304,6 +304,17 @@ def test_vectors_alone_are_a_space_that_fits_maps_and_scores_nothing(task):
         read_vectors([npz({"values": values})])
 
 
+def test_equal_vectors_alone_are_one_that_counts_as_often(task):
+    values = indexed(task)["values"]
+    often = read_either([npz({"values": np.concatenate([values, values[:, :5], values[:, :5]], axis=1)})]).space
+    once = read_either([npz({"values": values})]).space
+    rows = often.texts["vectors"]
+    assert torch.equal(rows.values, once.texts["vectors"].values)
+    assert rows.counts.tolist() == [3.0] * 5 + [1.0] * (N - 5)
+    assert often.n_sentences == N + 10
+    torch.testing.assert_close(rows.moments((1,)).scatter, often.moments((1,)).scatter)
+
+
 def test_one_sentence_with_two_vectors_stays_two_and_is_told(task):
     one = parts(task, layers=False)
     texts = {"sentence1": np.array(["same"] * P), "sentence2": np.array([f"other {i}" for i in range(P)])}

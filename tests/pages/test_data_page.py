@@ -282,7 +282,10 @@ def test_the_only_column_of_text_of_a_table_is_a_text_to_fit_on(at):
     choose(at, whitening="pca", fit="upload")
     table = b"Nr;Question;Weight\n" + b"".join(b"%d;Who reads book %d?;0,%d\n" % (i, i, i % 9) for i in range(1, 9))
     until(upload(at, table, "questions.csv", "fit-file-0"))
-    assert said(at, "fitted on 8 sentences")
+    assert said(at, "fitted on 8 sentences", "Fitted on questions.csv, 8 sentences of its column *Question*.")
+    table = b"id,q,day\nx1,Who reads?,2024-01-02\nx2,,2024-01-03\nx3,Who sings?,2024-01-04\n"
+    until(upload(at, table, "b.csv", "fit-file-0"))
+    assert said(at, "Fitted on b.csv, 2 sentences of its column *q*, 1 row left out.")
 
 
 def test_a_link_to_a_text_that_is_not_here_says_on_the_page_what_its_map_is_fitted_on(small):
@@ -403,6 +406,33 @@ def test_few_or_equal_vectors_alone_end_in_words(at, x, words):
     assert [words in one.value for one in at.main.warning] == [True] * bool(words)
     assert metrics(at)["Mean cosine of two vectors"] != "nan"
     assert not at.exception
+
+
+def test_a_variant_that_vectors_are_too_narrow_for_is_said(at):
+    out = io.BytesIO()
+    np.save(out, np.random.default_rng(0).standard_normal((50, 4)))
+    upload(at, out.getvalue(), "mine.npy", "vectors-files")
+    at.get_by_key("alone-map").set_value("group").run()
+    assert any("groups" in one.value for one in at.main.info)
+    assert not at.exception
+    assert "Take it away" not in [one.value for one in at.subheader]
+
+
+def test_the_code_prints_what_is_shown_of_vectors_alone(at, tmp_path, monkeypatch, capsys):
+    x = np.random.default_rng(1).standard_normal((60, 6)) + 2
+    np.save(tmp_path / "mine.npy", x)
+    upload(at, (tmp_path / "mine.npy").read_bytes(), "mine.npy", "vectors-files")
+    monkeypatch.chdir(tmp_path)
+    lines = code(at)
+    exec("import whitelab\n" + lines[lines.index("found = whitelab.read_either") :].partition("\n\n")[0], {})
+    shown = metrics(at)["Directions that carry the variance"], deltas(at)["Mean cosine of two vectors"].split()[1]
+    raw = capsys.readouterr().out.splitlines()[0].split(" ")
+    assert (f"{float(raw[-8]):.1f}", f"{float(raw[-9]):.3f}") == shown
+
+
+def test_gold_scores_alone_ask_for_their_vectors(at):
+    upload(at, b"score\n1\n2\n", "gold.csv", "gold-file")
+    assert said(at, "bring the vectors they are of")
 
 
 def test_arrays_that_do_not_fit_are_explained(at):

@@ -445,7 +445,14 @@ def _kind(values: torch.Tensor) -> str:
 
 
 def _each_once(values: torch.Tensor) -> LayerRows:
-    return LayerRows(values, torch.ones(values.shape[1], dtype=torch.float64))
+    """All vectors, as rows that differ: equal ones are one that counts as often, so that halves share none."""
+    rows, table = {}, values.numpy()
+    digests = (hashlib.blake2b(table[:, i].tobytes(), digest_size=16).digest() for i in range(table.shape[1]))
+    same = [rows.setdefault(digest, len(rows)) for digest in digests]
+    if len(rows) == len(same):
+        return LayerRows(values, torch.ones(len(same), dtype=torch.float64))
+    first = np.unique(same, return_index=True)[1]
+    return LayerRows(values[:, first], torch.bincount(torch.tensor(same)).to(torch.float64))
 
 
 def _layers_first(one: Named, rows: str) -> str:

@@ -25,15 +25,15 @@ VECTORS = "Vectors without a model"
 TITLES = {"first": "First sentence", "second": "Second sentence", "score": "Score", "subset": "Subset, if any"}
 
 
-def section() -> None:
-    """The three ways to bring data, in tabs."""
+def section() -> str:
+    """The three ways to bring data, in tabs; the lines that print what is shown of vectors without pairs."""
     file, paste, vectors = st.tabs(["Pairs from a file", "Pasted text", VECTORS])
     with file:
         _file()
     with paste:
         _paste()
     with vectors:
-        _vectors()
+        return _vectors()
 
 
 # ------------------------------------------------------------------------------------------------------- pairs
@@ -201,7 +201,7 @@ FORMS = """
 """
 
 
-def _vectors() -> None:
+def _vectors() -> str:
     st.markdown(
         "Pairs embedded elsewhere, as arrays in `.npy`, `.npz`, `.safetensors` or Parquet. No model is needed: the "
         "vectors stand for one. Layers come first, [l, p, d] or [l, n, d]; `subset` [p] and `sentences` [n] are "
@@ -228,15 +228,18 @@ def _vectors() -> None:
             help="An array, or a table with a column score and, where need be, first and second with row numbers.",
         )
     if files:
-        _read(files, gold)
+        return _read(files, gold)
+    if gold:
+        st.info("Gold scores alone: bring the vectors they are of, too.")
+    return ""
 
 
-def _read(files: Sequence[UploadedFile], gold: UploadedFile | None) -> None:
+def _read(files: Sequence[UploadedFile], gold: UploadedFile | None) -> str:
     given = [file for file in (*files, gold) if file is not None]
     size = sum(file.size for file in given)
     if size > upload_limits.VECTORS_MB << 20:
         st.error(f"These files take {size >> 20} MB together, at most {upload_limits.VECTORS_MB} MB are read.")
-        return
+        return ""
 
     def read() -> Vectors | Unpaired:
         own = [Upload(file.name, file.getvalue()) for file in files]
@@ -248,20 +251,20 @@ def _read(files: Sequence[UploadedFile], gold: UploadedFile | None) -> None:
             found = kept("vectors", ids, read)
     except DataError as error:
         st.error(plain(str(error)))
-        return
+        return ""
     space = found.space
     reading = f"{_reading(files, gold, isinstance(found, Vectors))}  # your files, by their paths"
     layers = quantity(space.n_layers, "layer")
     words = f"**{layers} of {quantity(space.n_sentences, 'vector')}**, d = {space.dim}, {space.origin.dtype}"
     if isinstance(found, Unpaired):
         st.markdown(f"{words}, without pairs.")
-        vectors_alone.draw(found, "/".join(ids), f"found = {reading}\nspace = found.space\n")
-        return
+        return vectors_alone.draw(found, "/".join(ids), f"found = {reading}\nspace = found.space\n")
     text = ", with their sentences." if found.has_text else ", without text."
     st.markdown(f"{words}, for **{quantity(space.n_pairs, 'pair')}**{text}")
     note(*found.pairs.notes)
     args = (found.pairs, f"found = {reading}\npairs, space = found.pairs, found.space", found)
     st.button("Use these vectors", type="primary", key="use-vectors", on_click=own_data.use, args=args)
+    return ""
 
 
 def _reading(files: Sequence[UploadedFile], gold: UploadedFile | None, paired: bool) -> str:

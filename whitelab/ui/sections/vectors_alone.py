@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from whitelab.base.wording import ratio
+from whitelab.base.wording import plain, ratio
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.encoding.pooling import GIVEN
 from whitelab.encoding.precomputed import Unpaired
@@ -16,25 +16,34 @@ from whitelab.ui.sidebar import own_data
 from whitelab.ui.widgets.chart import data_under
 from whitelab.ui.widgets.metric import Metric, headlines, number
 from whitelab.ui.widgets.note import note
-from whitelab.whitening import WHITENERS, of_rows, variant
+from whitelab.whitening import WHITENERS, of_rows, parse, variant
 
 # What a matrix can do to them; maps that are trained on rows take minutes, which the command line has.
 _MAPS = tuple(name for name in WHITENERS if name != "none" and not of_rows(name))
 
 
-def draw(found: Unpaired, key: str, code: str) -> None:
+def draw(found: Unpaired, key: str, code: str) -> str:
     """Choose a map, see what it does, take it away. `key` tells these vectors from others in this session, `code` are
-    the lines that read them as `space`."""
+    the lines that read them as `space`, and what is returned those that print what is shown."""
     space = shelf().call(found.space, own_data.text_key(key))
     st.markdown(
         "Without pairs and their scores nothing can be ranked, so they cannot be the data of a page. How crowded they "
         "are can be seen, and a map fitted on all of them can be taken along."
     )
     note(*found.notes)
-    setting = _chosen(space)
+    try:
+        setting = _chosen(space)
+    except ValueError as error:  # a parameter that is beyond so few dimensions
+        st.info(plain(str(error)))
+        return ""
     with data_under(space, setting):
         _seen(space, setting)
     take_away.of_vectors(space, setting, code)
+    return (
+        f"\n{code}for text in {(str(setting.raw), str(setting))!r}:\n"
+        "    one = whitelab.shape(space, whitelab.Setting.parse(text))\n"
+        "    print(text, one.mean_cosine, one.participation_ratio, one.rank, one.eigenvalues)\n"
+    )
 
 
 def _seen(space: LayerEmbeddings, setting: Setting) -> None:
@@ -76,7 +85,8 @@ def _seen(space: LayerEmbeddings, setting: Setting) -> None:
 
 
 def _chosen(space: LayerEmbeddings) -> Setting:
-    """The setting of a map: variant, k and, where several were given, layer."""
+    """The setting of a map: variant, k and, where several were given, layer. Raises ValueError where d is too small
+    for the variant."""
     left, middle, right = st.columns([2, 1, 1])
     with left:
         spec = st.selectbox("Map", _MAPS, index=_MAPS.index("pca"), format_func=LABELS.__getitem__, key="alone-map")
@@ -98,4 +108,5 @@ def _chosen(space: LayerEmbeddings) -> Setting:
             layer = st.number_input(
                 "Layer", 0, last, last, key=f"alone-layer-{last}", help="0 is the first layer given."
             )
+    spec = str(parse(spec, space.dim))
     return Setting((layer,), spec, k=k if variant(spec).takes_k else None, fit=EVERY, pooling=GIVEN)
