@@ -327,27 +327,46 @@ def test_many_equal_names_are_made_different_in_one_pass():
     assert len(set(different(["a"] * 100_000))) == 100_000
 
 
+TWO = ("He reads books.", "Rain falls.")
+
+
 @pytest.mark.parametrize(
-    ("name", "text", "wanted"),
+    ("name", "text", "columns", "wanted"),
     [
-        ("mine.txt", "He reads.\n\nRain falls.\n", ("He reads.", "Rain falls.")),
-        ("pairs.csv", "a,b,score\nHe reads.,She reads.,3\nRain falls.,It rains.,4\n", None),
-        ("own.csv", "Nr;Question;Weight\n1;Who reads?;0,4\n2;Does rain fall?;1,0\n", ("Who reads?", "Does rain fall?")),
+        ("mine.txt", "He reads books.\n\nRain falls.\n", (), TWO),
+        ("pairs.csv", "s1,s2,score\nHe reads,She reads,3\nIt rains,It pours,4\n", ("s1", "s2"), None),
+        ("own.csv", "Nr;Question;Weight\n1;He reads books.;0,4\n2;Rain falls.;1,0\n", ("Question",), TWO),
+        ("ids.csv", "id,question,n\nq1,He reads books.,3\nq2,Rain falls.,4\n", ("question",), TWO),
+        ("days.csv", "id,question,day\nq1,He reads books.,2024-01-02\nq2,Rain falls.,2024-01-03\n", ("question",), TWO),
+        ("one.csv", "Question\nHe reads books.\nRain falls.\n", ("Question",), TWO),
+        ("faq.csv", "nr,q,a,n\nx1,He reads books.,Rain falls.,9\n", ("q", "a"), TWO),
+        ("words.csv", "cat,dog\nmoon,sun\n", ("cat", "dog"), ("moon", "sun")),
         (
             "lines.jsonl",
-            '{"anchor": "a b", "positive": "c d"}\n{"anchor": "e", "positive": "f"}\n',
-            ("a b", "c d", "e", "f"),
+            '{"anchor": "a", "positive": "b"}\n{"anchor": "c", "positive": "d"}\n',
+            ("anchor", "positive"),
+            tuple("abcd"),
         ),
-        ("texts.tsv", "text\tlabel\nHe reads.\tbook\nRain falls.\tsky\n", ("He reads.", "Rain falls.")),
+        ("texts.tsv", "text\tlabel\nHe reads books.\tbook\nRain falls.\tsky\n", ("text",), TWO),
     ],
 )
-def test_sentences_of_an_upload_are_those_of_the_file(tmp_path, name, text, wanted):
+def test_sentences_of_an_upload_are_those_of_the_file_from_columns_that_hold_any(tmp_path, name, text, columns, wanted):
     (tmp_path / name).write_text(text)
     found = read_sentences(Upload(name, text.encode()))
-    assert found == (wanted or ("He reads.", "Rain falls.", "She reads.", "It rains."))
-    assert found == read_sentences(tmp_path / name) == tuple(scope_text(str(tmp_path / name), "", None).elements())
+    assert found.columns == columns
+    assert found.text == (wanted or ("He reads", "It rains", "She reads", "It pours"))
+    assert found == read_sentences(tmp_path / name)
+    assert found.text == tuple(scope_text(str(tmp_path / name), "", None).elements())
 
 
-def test_of_two_columns_of_text_none_is_taken_for_the_sentences():
-    with pytest.raises(DataError, match="'Question' .text., 'Answer' .text."):
-        read_sentences(Upload("own.csv", b"Nr;Question;Answer;Year\n1;Who reads?;He does.;9\n2;Is it rain?;Yes.;9\n"))
+def test_rows_without_a_sentence_are_told_and_left_out_on_request():
+    file = Upload("own.csv", b"Nr;Question\n1;Who reads here?\n2;\n3;Does rain fall?\n")
+    with pytest.raises(MalformedRows, match="own.csv:3"):
+        read_sentences(file)
+    found = read_sentences(file, keep_going=True)
+    assert (found.text, [one.line for one in found.problems]) == (("Who reads here?", "Does rain fall?"), [3])
+
+
+def test_a_table_without_a_column_of_text_is_no_text():
+    with pytest.raises(DataError, match="one of text is needed"):
+        read_sentences(Upload("own.csv", b"n,m\n1,2\n3,4\n"))

@@ -84,7 +84,6 @@ def test_a_table_of_one_column_without_a_name_is_a_sentence_a_line(tmp_path, nam
 @pytest.mark.parametrize(
     ("name", "lines"),
     [
-        ("named.csv", ["phrase", "A man plays the guitar."]),  # a name, or a short sentence
         ("renamed.tsv", ["A man plays the guitar.,A dog runs.,3", "A man,A dog,4"]),
         ("one.csv", ["A man plays the guitar.\tA dog runs.", "A cat sleeps.", "A dog runs."]),
         ("numbers.csv", ["1.5", "2.5"]),

@@ -57,7 +57,9 @@ class UnclearColumns(DataError):
 
 @dataclass(frozen=True)
 class Columns:
-    """Positions of what is read in a row of `width` cells (`longer`: or more); header: its first row holds names."""
+    """Positions of what is read in a row of `width` cells (`longer`: or more); header: its first row holds names, and
+    by_name: names told which columns are the sentences.
+    """
 
     first: int
     second: int
@@ -67,6 +69,7 @@ class Columns:
     header: bool = False
     notes: tuple[str, ...] = ()
     longer: bool = False
+    by_name: bool = False
 
 
 class Row(NamedTuple):
@@ -90,6 +93,7 @@ def find_columns(table: Table, header: bool | None = None) -> Columns:
     contents = [content_of([row[column] for row in cells]) for column in range(len(names))]
     roles = _named_roles(table, names, contents)
     taken = set(roles.values())
+    by_name = "first" in roles
     by_content = not {"score", "first"} <= set(roles)
     roles.pop("kind", None)
     if "score" not in roles:
@@ -110,29 +114,54 @@ def find_columns(table: Table, header: bool | None = None) -> Columns:
         notes.append(taken_for_names(names))
     if table.lists:
         notes.append(f"columns of lists are not read with pairs: {', '.join(map(repr, table.lists[:12]))}")
-    return Columns(width=len(names), header=header, notes=tuple(notes), **roles)
+    return Columns(width=len(names), header=header, notes=tuple(notes), by_name=by_name, **roles)
 
 
-def read_unscored(table: Table) -> tuple[list[tuple[str, ...]], list[Problem]] | None:
-    """The sentences of each usable row of a table that has no gold score but columns of known names (`UNSCORED_NAMES`),
-    or one column of text among named ones, or a sentence a line and no names, and the other rows with their reasons;
-    None for any other table.
+def names_pairs(table: Table) -> bool:
+    """Whether the names of a table's columns tell two sentences, beside a gold score: what `find_columns` takes by
+    content alone, an id and a question say, may be no pairs."""
+    try:
+        columns = find_columns(table)
+    except DataError:
+        return False
+    body = table.rows[1:] if columns.header else table.rows
+    scores = [row[columns.score] for _, row in body if len(row) == columns.width]
+    return columns.by_name and content_of(scores) == "number"
+
+
+class Texts(NamedTuple):
+    """Sentences that nobody scores, a tuple for each usable row; the names of their columns; and the other rows."""
+
+    rows: list[tuple[str, ...]]
+    columns: tuple[str, ...]
+    problems: list[Problem]
+
+
+def read_texts(table: Table) -> Texts:
+    """The sentences of a table, by the names of its columns where these are known (`UNSCORED_NAMES`), else of every
+    column of text whose cells mostly hold several words, or where none does of every column of text. DataError where
+    there is none.
     """
+    if not table.rows and table.problems:
+        return Texts([], (), list(table.problems))
     names, header, _ = name_columns(table)
     plain = [plain_name(name) for name in names]
+    known = next((wanted for wanted in UNSCORED_NAMES if set(wanted) <= set(plain)), None)
+    if known is None and names and not header and table.names is None and _may_be_names(table.rows[0][1]):
+        names, header = tuple(cell.strip() for cell in table.rows[0][1]), True
     body = table.rows[1:] if header else table.rows
-    whole = [row for _, row in body if len(row) == len(names)]
-    if known := next((wanted for wanted in UNSCORED_NAMES if set(wanted) <= set(plain)), None):
+    cells = [row for _, row in body if len(row) == len(names)]
+    if not body and not table.problems:
+        raise DataError(f"{table.path}: column names only, no sentences")
+    if known:
         columns = [plain.index(name) for name in known]
-    elif _is_sentence_a_line(table, names):
-        columns = [0]
     else:
-        contents = [content_of([row[column] for row in whole]) for column in range(len(names))]
-        columns = [column for column, content in enumerate(contents) if content == "text"]
-        if len(columns) != 1 or names == unnamed(len(names)):
-            return None
-    if not body or _has_gold(table, whole):
-        return None
+        contents = [content_of([row[column] for row in cells]) for column in range(len(names))]
+        texts = [column for column, content in enumerate(contents) if content == "text"]
+        columns = [column for column in texts if _are_sentences([row[column] for row in cells])] or texts
+        if not columns or (len(names) == 1 and _are_parted([row[0] for row in cells])):
+            needed = f"one of text is needed: name it text{_tabs_hint(table)}"
+            raise DataError(f"{table.path}: columns found: {listed(table, names, contents)}; {needed}")
     rows, problems = [], list(table.problems)
     for line, row in body:
         try:
@@ -140,31 +169,30 @@ def read_unscored(table: Table) -> tuple[list[tuple[str, ...]], list[Problem]] |
             rows.append(tuple(text_cell(row[column], names[column]) for column in columns))
         except ValueError as error:
             problems.append(Problem(str(table.path), line, str(error)))
-    return rows, sorted(problems, key=lambda problem: problem.line)
+    return Texts(rows, tuple(names[column] for column in columns), sorted(problems, key=lambda problem: problem.line))
 
 
-def _is_sentence_a_line(table: Table, names: tuple[str, ...]) -> bool:
-    """Whether the only column is text without a name: its first line is too long for one, and none is a row of cells
-    that another delimiter parts.
-    """
-    if table.names is not None or names != unnamed(1):
-        return False
-    cells = [row[0] for _, row in table.rows]
-    parted = sniff(cells[:50]) is not None or any("\t" in cell for cell in cells)
-    return content_of(cells) == "text" and not parted and not _may_name(cells[0])
+def _may_be_names(cells: Sequence[str]) -> bool:
+    """Whether a first row can hold names: each short, no number, no sentence's end, and no two alike."""
+    names = [cell.strip() for cell in cells]
+    short = all(_may_name(name) and name[-1:] not in ("", ".", "?", "!") and as_number(name) is None for name in names)
+    return short and len(set(names)) == len(names)
+
+
+def _are_sentences(cells: list) -> bool:
+    """Whether at least half of the filled cells hold several words."""
+    filled = [str(cell) for cell in cells if cell is not None and str(cell).strip()]
+    return 2 * sum(len(cell.split()) > 1 for cell in filled) >= len(filled)
+
+
+def _are_parted(cells: list[str]) -> bool:
+    """Whether lines are rows of cells that another delimiter parts."""
+    return sniff(cells[:50]) is not None or any("\t" in cell for cell in cells)
 
 
 def _may_name(cell: str) -> bool:
     """Whether a first cell is short enough for a column's name, which sentences rarely are."""
     return len(cell.split()) <= 3
-
-
-def _has_gold(table: Table, cells: list[tuple]) -> bool:
-    try:
-        score = find_columns(table).score
-    except DataError:
-        return False
-    return content_of([row[score] for row in cells]) == "number"
 
 
 def read_rows(table: Table, columns: Columns) -> tuple[list[Row], list[Problem]]:
@@ -323,11 +351,14 @@ def _free(contents: list[str], wanted: str, taken: set[int]) -> list[int]:
 
 
 def _unclear(table: Table, names: tuple[str, ...], contents: list[str]) -> UnclearColumns:
-    tabs = any(isinstance(cell, str) and "\t" in cell for _, row in table.rows[:1] for cell in row)
-    hint = "; its first line holds tabs: give it the extension .tsv" if tabs else ""
     found = listed(table, names, contents)
     needed = "two text columns and one number are needed: name them sentence1, sentence2 and score"
-    return UnclearColumns(f"{table.path}: columns found: {found}; {needed}{hint}")
+    return UnclearColumns(f"{table.path}: columns found: {found}; {needed}{_tabs_hint(table)}")
+
+
+def _tabs_hint(table: Table) -> str:
+    tabs = any(isinstance(cell, str) and "\t" in cell for _, row in table.rows[:1] for cell in row)
+    return "; its first line holds tabs: give it the extension .tsv" if tabs else ""
 
 
 def listed(table: Table, names: tuple[str, ...], contents: list[str]) -> str:

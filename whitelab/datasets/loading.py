@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from whitelab.base.wording import quantity
-from whitelab.datasets.columns import Columns, Row, find_columns, read_rows, read_unscored
+from whitelab.datasets.columns import Columns, Row, find_columns, names_pairs, read_rows, read_texts
 from whitelab.datasets.in_memory import pairs_in_memory
 from whitelab.datasets.layouts import (
     BUNDLED_SETS,
@@ -77,31 +77,19 @@ def left_out_note(problems: Sequence[Problem], rows: Sequence) -> str:
 def load_sentences(
     data: str | Path, task: str | None = None, split: str = "test", *, keep_going: bool = False
 ) -> tuple[str, ...]:
-    """The sentences of one task, each as often as it occurs: those of the pairs that `load` gives, or, where only their
-    gold scores are missing, of a table of pairs with labels, of triplets or of single texts (`columns.UNSCORED_NAMES`),
-    these also without a name, a sentence a line. DataError as for load.
+    """The sentences of one task, each as often as it occurs: those of the pairs that `load` gives, or of tables whose
+    names tell no scored pairs those that `columns.read_texts` finds. DataError as for load.
     """
-    try:
-        pairs = load(data, task, split, keep_going=keep_going)
-        return (*pairs.first, *pairs.second)
-    except DataError:
-        found = _unscored(data, task, split)
-        if found is None:
-            raise
-    rows, problems = found
-    check_rows(rows, problems, keep_going)
-    return tuple(sentence for row in rows for sentence in row)
-
-
-def _unscored(data: str | Path, task: str | None, split: str) -> tuple[list[tuple[str, ...]], list[Problem]] | None:
-    """The rows of a task's tables (`read_unscored`) and their problems; None where one of them is not such a table."""
     info = choose(discover(data), task, data)
-    if info.layout not in ("table", "mteb"):
-        return None
-    found = [read_unscored(read_table(part.path)) for part in _parts(info, _resolve(info, split))[0]]
-    if None in found:
-        return None
-    return [row for rows, _ in found for row in rows], [problem for _, problems in found for problem in problems]
+    if info.layout in ("table", "mteb"):
+        tables = [read_table(part.path) for part in _parts(info, _resolve(info, split))[0]]
+        if not all(map(names_pairs, tables)):
+            found = [read_texts(table) for table in tables]
+            rows = [row for one in found for row in one.rows]
+            check_rows(rows, [problem for one in found for problem in one.problems], keep_going)
+            return tuple(sentence for row in rows for sentence in row)
+    pairs = load(data, task, split, keep_going=keep_going)
+    return (*pairs.first, *pairs.second)
 
 
 def load_text(path: str | Path | Upload) -> tuple[str, ...]:

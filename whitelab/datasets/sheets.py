@@ -6,11 +6,12 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
-from whitelab.datasets.columns import Columns, different, find_columns, name_columns, read_rows, read_unscored
+from whitelab.datasets.columns import Columns, different, find_columns, name_columns, names_pairs, read_rows, read_texts
 from whitelab.datasets.layouts import existing_path
 from whitelab.datasets.loading import assemble, left_out_note, load_text
-from whitelab.datasets.pairs import DataError, MalformedRows, SentencePairs, check_rows
+from whitelab.datasets.pairs import DataError, MalformedRows, Problem, SentencePairs, check_rows
 from whitelab.datasets.tables import SUFFIXES, Table, check_kind, read_lines, read_table, sniff, stem_of, suffix_of
 from whitelab.datasets.uploads import Upload, check_columns
 
@@ -107,19 +108,31 @@ def open_sheet(file: str | Path | Upload, header: bool | None = None) -> Sheet:
     return Sheet(table, different(name or "(no name)" for name in names), header, found, unclear)
 
 
-def read_sentences(file: str | Path | Upload) -> tuple[str, ...]:
-    """The sentences of a file, each as often as it occurs: of a table what `load_sentences` gives, of any other the
-    lines (`load_text`). DataError as these."""
+class Sentences(NamedTuple):
+    """The sentences of one file, each as often as it occurs; the columns they stood in, none of a text file; and the
+    rows that were left out."""
+
+    text: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def read_sentences(file: str | Path | Upload, *, keep_going: bool = False) -> Sentences:
+    """The sentences of a file: of a table what `load_sentences` gives, of any other the lines (`load_text`). DataError
+    as these."""
     if suffix_of(file if isinstance(file, Upload) else Path(file)) not in _TABLES:
-        return load_text(file)
+        return Sentences(load_text(file))
     table = read_table(file if isinstance(file, Upload) else existing_path(file))
-    if (unscored := read_unscored(table)) is not None:
-        rows, problems = unscored
-        check_rows(rows, problems, keep_going=False)
-        return tuple(sentence for row in rows for sentence in row)
-    rows, problems = read_rows(table, find_columns(table))
-    check_rows(rows, problems, keep_going=False)
-    return (*(row.first for row in rows), *(row.second for row in rows))
+    if names_pairs(table):
+        columns = find_columns(table)
+        rows, problems = read_rows(table, columns)
+        names = tuple(name_columns(table)[0][place] for place in (columns.first, columns.second))
+        text = (*(row.first for row in rows), *(row.second for row in rows))
+    else:
+        rows, names, problems = read_texts(table)
+        text = tuple(sentence for row in rows for sentence in row)
+    check_rows(rows, problems, keep_going)
+    return Sentences(text, names, tuple(problems))
 
 
 def open_pasted(text: str) -> Sheet | tuple[str, ...]:

@@ -47,7 +47,7 @@ def fitting(chosen: Workspace) -> str:
     if own_data.fit_text(chosen.fit_key):
         text = (
             "from collections import Counter\n\nfrom whitelab.datasets import read_sentences\n\n"
-            f"text = Counter(read_sentences({fit!r}))  # your file, by its path\n"
+            f"text = Counter(read_sentences({fit!r}, keep_going=True).text)  # your file, by its path\n"
         )
     elif fit.startswith(CORPUS):
         return f"space = space.with_text({fit!r}, whitelab.corpus_rows({fit.removeprefix(CORPUS)!r}))\n"

@@ -23,7 +23,7 @@ from whitelab.ui.sidebar.own_data import UPLOADED, OwnData
 from whitelab.ui.widgets import address
 from whitelab.ui.widgets.address import bound
 from whitelab.ui.widgets.typed import typed_choice
-from whitelab.ui.widgets.uploader import OURS, TEXT, TEXT_READ
+from whitelab.ui.widgets.uploader import OURS, TEXT, TEXT_READ, how_read
 from whitelab.whitening import label, needs_rows
 
 TASK = "task", "task"  # the sentences that are scored, which every other scope falls back to
@@ -144,14 +144,13 @@ def _uploaded_text() -> tuple[str, str]:
         key=f"fit-file-{st.session_state.get(own_data.FIT_FILE, 0)}",
         help=f"{TEXT_READ} At most {upload_limits.TABLE_MB} MB. {OURS}",
     )
-    text = own_data.fit_text()
-    if file is None:
-        if text:
-            st.caption(f"Fitted on {plain(text[1])}, {quantity(text[2].total(), 'sentence')}.")
-            return text[1], text[0]
-        st.session_state[INSTEAD] = own_data.TEXT_GONE
-        st.caption("Until a file is there, or sentences are pasted on the Data page, the task's sentences are used.")
-        return TASK
-    if text is None or text[0] != own_data.text_key(file.file_id):
-        own_data.hold_text(file.name, file.file_id, datasets.read_sentences(Upload(file.name, file.getvalue())))
-    return file.name, own_data.text_key(file.file_id)
+    if file is not None and own_data.fit_text(own_data.text_key(file.file_id)) is None:
+        found = datasets.read_sentences(Upload(file.name, file.getvalue()), keep_going=True)
+        own_data.hold_text(file.name, file.file_id, found.text, how_read(found))
+    if text := own_data.fit_text():
+        key, name, sentences, how = text
+        st.caption(f"Fitted on {plain(name)}, {quantity(sentences.total(), 'sentence')}{how}.")
+        return name, key
+    st.session_state[INSTEAD] = own_data.TEXT_GONE
+    st.caption("Until a file is there, or sentences are pasted on the Data page, the task's sentences are used.")
+    return TASK

@@ -16,7 +16,7 @@ from whitelab.encoding.precomputed import Vectors
 
 UPLOADED = "upload"  # the workspace's choice of data, or of text to fit on
 LABEL = "Your upload"  # as the bar and the address show it
-FIT_TEXT = "uploaded-text"  # session_state: key, name and sentences of this visitor's text to fit on
+FIT_TEXT = "uploaded-text"  # session_state: what `fit_text` gives
 FIT_FILE = "fit-file-number"  # session_state: which uploader of such a text is shown; the next one is empty
 LOST = "upload-lost"  # session_state: the address asked for an upload this session does not have
 _OWN, _SECRET = "own-data", "own-data-secret"  # session_state
@@ -77,9 +77,9 @@ def vectors_name(own: "OwnData") -> str:
     return f"vectors/{own.key}"
 
 
-def hold_text(name: str, key: str, sentences: Sequence[str]) -> None:
-    """Hold sentences to fit on."""
-    st.session_state[FIT_TEXT] = text_key(key), name, Counter(sentences)
+def hold_text(name: str, key: str, sentences: Sequence[str], how: str = "") -> None:
+    """Hold sentences to fit on; `how` they were read stands behind their number."""
+    st.session_state[FIT_TEXT] = text_key(key), name, Counter(sentences), how
 
 
 def text_key(digest: str) -> str:
@@ -87,8 +87,9 @@ def text_key(digest: str) -> str:
     return f"upload/{secret()}/{digest}"
 
 
-def fit_text(key: str = "") -> tuple[str, str, Counter[str]] | None:
-    """Key, name and sentences of the text to fit on; None where there is none, or one of another key."""
+def fit_text(key: str = "") -> tuple[str, str, Counter[str], str] | None:
+    """Key, name and sentences of the text to fit on, and how they were read; None where there is none, or one of
+    another key."""
     held = st.session_state.get(FIT_TEXT)
     return held if held and key in ("", held[0]) else None
 

@@ -31,7 +31,7 @@ from whitelab.ui.training.request import Corpus, Scored, Text, TrainingPlan
 from whitelab.ui.widgets import address, asking
 from whitelab.ui.widgets.note import note
 from whitelab.ui.widgets.typed import typed_choice
-from whitelab.ui.widgets.uploader import TEXT, TEXT_READ, uploader
+from whitelab.ui.widgets.uploader import TEXT, TEXT_READ, how_read, uploader
 
 EVERY = "All tasks"
 KEPT = "The run keeps a copy on this machine to be resumed from; the name of your file stays with you."
@@ -218,11 +218,15 @@ def _uploaded() -> Corpus | None:
     (file,) = files
     upload = Upload(file.name, file.getvalue())
     try:
-        text = kept("training-text", file.file_id, lambda: Text(datasets.read_sentences(upload)))
+        found = kept("training-sentences", file.file_id, lambda: datasets.read_sentences(upload, keep_going=True))
     except DataError as error:
         st.error(plain(str(error)))
         return None
-    code = f"sentences = tuple(whitelab.scope_text({file.name!r}, {file.name!r}, None))  # your file, by its path\n"
+    if how := how_read(found):
+        st.caption(f"{quantity(len(found.text), 'sentence')}{how}.")
+    text = kept("training-text", file.file_id, lambda: Text(found.text))
+    name = repr(file.name)
+    code = f"sentences = tuple(whitelab.scope_text({name}, {name}, None, keep_going=True))  # your file, by its path\n"
     return Corpus("an uploaded text", text, code)
 
 

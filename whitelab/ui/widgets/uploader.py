@@ -6,11 +6,12 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from whitelab.base import upload_limits
-from whitelab.base.wording import plain
+from whitelab.base.wording import plain, quantity
+from whitelab.datasets.sheets import Sentences
 from whitelab.datasets.tables import SUFFIXES
 
 TEXT = [suffix.removeprefix(".") for suffix in SUFFIXES]  # files of sentences, as `datasets.read_sentences` takes them
-TEXT_READ = "A .txt with one sentence a line, or a table: of pairs or triplets, or with one column of text."
+TEXT_READ = "A .txt with one sentence a line, or a table with sentences in one column or several."
 OURS = "It stays in this session; nobody else sees it."
 
 
@@ -45,6 +46,14 @@ def uploader(
             st.markdown(f"You brought **{names}**. Another upload takes its place.")
             st.button("Let go", key=f"forget-{key}", on_click=_let_go, args=(key,), icon=":material/delete:")
     return brought(key)
+
+
+def how_read(found: Sentences) -> str:
+    """Which columns of a table sentences are from, and how many rows were left out; empty where there is nothing to
+    say."""
+    columns = ", ".join(map(plain, found.columns))
+    said = f" of its {'columns' if len(found.columns) > 1 else 'column'} *{columns}*" if columns else ""
+    return said + (f", {quantity(len(found.problems), 'row')} left out" if found.problems else "")
 
 
 def brought(key: str) -> list[UploadedFile]:
