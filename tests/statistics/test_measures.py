@@ -245,6 +245,8 @@ def test_lengths_follow_the_words_where_they_were_made_to():
     sentences = ["The cat", "the cat sat", "the dog", "A zebra, unlike THE cat!", ""]
     words = geometry.word_counts(sentences)
     assert words.tolist() == [2, 3, 2, 5, 0]
+    marked = ["यह एक हिन्दी वाक्य है", "இது ஒரு தமிழ் வாக்கியம்", "Gro\u0308\u00dfe za\u0308hlt", "Größe zählt"]
+    assert geometry.word_counts(marked).tolist() == [5, 4, 2, 2]  # a mark does not end a word
     frequencies = geometry.word_frequencies(sentences)
     assert frequencies.tolist() == pytest.approx(
         [math.log(4 * 3) / 2, math.log(12) / 3, math.log(4) / 2, math.log(12) / 5, 0]

@@ -2,8 +2,11 @@
 
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
+from unicodedata import category
 
 import numpy as np
 import torch
@@ -23,9 +26,20 @@ def norms(x: Float[Tensor | np.ndarray, "n d"]) -> Float[Tensor, "n"]:
     return torch.linalg.vector_norm(exact(check_shape(x, "x", "n d")), dim=1)
 
 
+@cache
+def _with_marks() -> re.Pattern:
+    marks = "".join(chr(code) for code in range(0x300, sys.maxunicode + 1) if category(chr(code)).startswith("M"))
+    return re.compile(rf"[\w{marks}]+")
+
+
+def _words(text: str) -> list[str]:
+    """Runs of letters, digits and underscores, and of the marks that combine with them, which are not in `\\w`."""
+    return (_WORD if text.isascii() else _with_marks()).findall(text)
+
+
 def word_counts(sentences: Sequence[str]) -> Float[Tensor, "n"]:
-    """Words of every sentence: runs of letters, digits and underscores."""
-    return torch.tensor([len(_WORD.findall(text)) for text in sentences], dtype=torch.float64)
+    """Words of every sentence: runs of letters with their marks, digits and underscores."""
+    return torch.tensor([len(_words(text)) for text in sentences], dtype=torch.float64)
 
 
 def word_frequencies(sentences: Sequence[str]) -> Float[Tensor, "n"]:
@@ -33,7 +47,7 @@ def word_frequencies(sentences: Sequence[str]) -> Float[Tensor, "n"]:
 
     The sentences are their own corpus, so no list of frequencies decides. 0 for a sentence without words.
     """
-    words = [_WORD.findall(text.lower()) for text in sentences]
+    words = [_words(text.lower()) for text in sentences]
     counts = Counter(word for one in words for word in one)
     means = [sum(math.log(counts[word]) for word in one) / max(len(one), 1) for one in words]
     return torch.tensor(means, dtype=torch.float64)
