@@ -36,7 +36,8 @@ def variant_marker(spec: str) -> dict:
 
 def add_shares(figure: Drawing, values: np.ndarray, bins: int, label: str, line: dict, of: str) -> None:
     """The outline of a histogram of cosines on the whole of [-1, 1], in percent of what it is `of`."""
-    counts, edges = np.histogram(values, bins=np.linspace(-1, 1, bins + 1))
+    # A cosine of parallel vectors may be 1 up to rounding, which a histogram would leave out.
+    counts, edges = np.histogram(np.clip(values, -1, 1), bins=np.linspace(-1, 1, bins + 1))
     share = 100 * counts / max(counts.sum(), 1)
     hover = f"cosine %{{x:.2f}}: %{{y:.1f}} % of {of}"
     line = {"width": 2, "shape": "hvh"} | line
