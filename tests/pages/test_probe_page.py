@@ -149,6 +149,7 @@ def test_settings_are_typed_in_the_pooling_that_the_texts_have(small):
     settings = table(choose(at, probe_settings="L*:pca"), "Accuracy")["Setting"].tolist()
     assert settings == [f"mean/L{layer}:pca" for layer in range(4)]
     assert failed(choose(at, probe_settings="L1\ncls/L1"), "must be in the bar's pooling, mean")
+    assert until(start("probe", **small)).text_area(key="probe-settings")  # there folded, too, to keep what was typed
 
 
 # An upload of labelled texts

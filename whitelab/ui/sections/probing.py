@@ -233,9 +233,7 @@ def more(texts: Texts, pooling: str, plan: ProbePlan, of: str) -> tuple[Setting,
     """More settings side by side, as a visitor types them, once unfolded; `of` says what is probed."""
     unfolded = {"icon": ":material/table_rows:", "on_change": "rerun", **linked("more", False)}
     with st.expander("More settings side by side", **unfolded) as place:
-        if not place.open:
-            return ()
-        text = st.text_area(
+        text = st.text_area(  # drawn folded, too, or what was typed would be gone
             "Settings, one a line",
             DEFAULT.replace(";", "\n"),
             key="probe-settings",
@@ -243,6 +241,8 @@ def more(texts: Texts, pooling: str, plan: ProbePlan, of: str) -> tuple[Setting,
             help="Such as L6, or L1+L-1:pca@128: layers to average (L-1 is the last), whitening, k; `L*:pca` is each "
             "layer in turn. In the bar's pooling.",
         )
+        if not place.open:
+            return ()
         if wanted := _typed(text, pooling, texts.space.n_layers):
             follow(
                 probed(texts, wanted, plan, "probe-more"),
