@@ -75,6 +75,8 @@ def open_page(
     opened = open_chosen(chosen)
     if of_pairs:
         data_of(opened.space, chosen.compared)
+        if instead := st.session_state[fit_scope.INSTEAD]:
+            st.warning(instead, icon=":material/link_off:")
     if intervals and (few := few_note(opened.space.n_pairs, "pairs")):
         note(few)
     if of_pairs and (found := number_of(opened.space, chosen.setting)).starved:
@@ -108,7 +110,7 @@ def _known(chosen: Workspace, opened: Opened) -> list[str]:
 
 
 def ask(question: str, look_for: str) -> Workspace | None:
-    """Draw the title, what a link asked for that is not here, and what is missing where there is no workspace."""
+    """Draw the title, and what is missing where there is no workspace."""
     _head(question)
     st.markdown(look_for)
     chosen = workspace.current()
@@ -116,8 +118,6 @@ def ask(question: str, look_for: str) -> Workspace | None:
         st.info(own_data.GONE, icon=":material/link_off:")
     if chosen is None:
         workspace.say_what_is_missing()
-    elif instead := st.session_state[fit_scope.INSTEAD]:
-        st.warning(instead, icon=":material/link_off:")
     return chosen
 
 

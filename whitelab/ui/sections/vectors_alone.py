@@ -36,7 +36,7 @@ def draw(found: Unpaired, key: str, code: str) -> str:
     except ValueError as error:  # a parameter that is beyond so few dimensions
         st.info(plain(str(error)))
         return ""
-    with data_under(space, setting):
+    with data_under(space, setting), st.spinner("Measuring the vectors"):
         _seen(space, setting)
     take_away.of_vectors(space, setting, code)
     return (
