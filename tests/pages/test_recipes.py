@@ -149,6 +149,17 @@ def use_vectors(at, folder):
     press(upload(until(go_to(at, "data")), data, "mine.npz", "vectors-files"), "use-vectors")
 
 
+def use_more_vectors(at, folder):
+    """Those of the pairs and others, all of which a map is fitted on."""
+    arrays = dict(np.load(folder / "mine.npz"))
+    arrays["values"] = np.concatenate([arrays["values"], 2 * arrays["values"][:, :9]], axis=1)
+    np.savez(folder / "more.npz", **{name: arrays[name] for name in ("values", "first", "second", "gold")})
+    press(
+        upload(until(go_to(at, "data")), (folder / "more.npz").read_bytes(), "more.npz", "vectors-files"), "use-vectors"
+    )
+    choose(at, fit="vectors")
+
+
 def fit_on_pasted(at, folder):
     until(go_to(at, "data")).text_area(key="pasted").set_value((folder / "pasted sentences").read_text()).run()
     press(at, "use-text")
@@ -260,6 +271,7 @@ VISITS = {
     "all splits of an upload": ({"fit": "All splits of the task"}, use_file, 1),
     "pasted pairs": ({}, use_pasted_pairs, 1),
     "vectors": ({}, use_vectors, 3),
+    "all vectors": ({"whitening": "Centred"}, use_more_vectors, 1),
     "cross-fitted vectors": ({"fit": "Cross-fitted halves"}, use_vectors, 1),
     "the first blocks of a model": ({"model": model.label("bundled:3")}, None, 2),
     "weighted word embeddings": ({"model": model.label("sif:bundled"), "layers": ["0"]}, None, 2),

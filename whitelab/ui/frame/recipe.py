@@ -1,7 +1,7 @@
 """The code that "Show the code" shows. The law: run in a fresh Python it prints the page's number, at every knob."""
 
 from whitelab.corpus.fitting import CORPUS
-from whitelab.scoring.setting import OWN_SENTENCES, TOKENS
+from whitelab.scoring.setting import EVERY, OWN_SENTENCES, TOKENS
 from whitelab.ui.sidebar import own_data
 from whitelab.ui.sidebar.workspace import Workspace
 
@@ -42,7 +42,7 @@ def _pairs(chosen: Workspace) -> str:
 def fitting(chosen: Workspace) -> str:
     """The lines that give the space the text its maps are fitted on; none where its own sentences are enough."""
     fit = chosen.setting.fit
-    if fit in (*OWN_SENTENCES, TOKENS):
+    if fit in (*OWN_SENTENCES, TOKENS, EVERY):
         return ""
     if own_data.fit_text(chosen.fit_key):
         text = (
