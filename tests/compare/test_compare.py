@@ -322,7 +322,7 @@ def test_beneath_a_table_stand_each_tasks_split_and_pairs_and_what_tells_the_wei
     sizes = {task: load(place / "tasks", task) for task in tasks}
     pairs = ", ".join(f"{task} {one.split} {len(one.first)}" for task, one in sizes.items())
     first, other = (sha256((one / "model.safetensors").read_bytes()).hexdigest()[:12] for one in folders)
-    line = f"Pairs: {pairs}. Weights (sha256): {first} (model, static:model), {other} (flat)."
+    line = f"Pairs: {pairs}. Weights (digest): {first} (model, static:model), {other} (flat)."
     for form, mark in (("markdown", ""), ("latex", "% ")):
         assert f"{mark}{line}" in written(found, form, "mteb").splitlines()
         assert line not in written(found, form)  # a bare table

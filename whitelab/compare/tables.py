@@ -235,7 +235,7 @@ def _scored(cells: Sequence[Cell]) -> str:
     pairs = [f"{task} {cell.protocol.origin.split} {spaced(cell.score.pairs)}" for task, cell in scored.items()]
     weights = {cell.model: cell.weights[:DIGITS] for cell in cells if cell.weights}
     parts = [f"Pairs: {', '.join(pairs)}."] * bool(pairs)
-    return " ".join([*parts, *[f"Weights (sha256): {_by_value(weights)}."] * bool(weights)])
+    return " ".join([*parts, *[f"Weights (digest): {_by_value(weights)}."] * bool(weights)])
 
 
 def _by_value(values: Mapping[str, str]) -> str:

@@ -2,15 +2,20 @@
 
 import streamlit as st
 
-from whitelab.base.wording import plain, ratio
+from whitelab.base.progress import Progress, silent
+from whitelab.base.wording import plain, quantity, ratio
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.encoding.pooling import GIVEN
 from whitelab.encoding.precomputed import Unpaired
+from whitelab.figures import heights
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import EVERY, Setting
+from whitelab.sweeps.layer_profiles import Shape
 from whitelab.ui.frame.variants import LABELS
+from whitelab.ui.results.jobs import wait
 from whitelab.ui.results.scores import held_out, shape_of
 from whitelab.ui.results.shelf import shelf
+from whitelab.ui.results.study import study_job
 from whitelab.ui.sections import space_views, take_away
 from whitelab.ui.sidebar import own_data
 from whitelab.ui.widgets.chart import data_under
@@ -36,8 +41,13 @@ def draw(found: Unpaired, key: str, code: str) -> str:
     except ValueError as error:  # a parameter that is beyond so few dimensions
         st.info(plain(str(error)))
         return ""
-    with data_under(space, setting), st.spinner("Measuring the vectors"):
-        _seen(space, setting)
+    title = f"Measuring {quantity(space.n_sentences, 'vector')}"
+    job = study_job(_measured, space, setting, title=title, unit="measures", place="alone")
+    measured = wait(job, key="alone", height=heights.table(3))
+    if measured is None:
+        return ""
+    with data_under(space, setting):
+        _seen(space, setting, *measured)
     take_away.of_vectors(space, setting, code)
     return (
         f"\n{code}for text in {(str(setting.raw), str(setting))!r}:\n"
@@ -46,9 +56,20 @@ def draw(found: Unpaired, key: str, code: str) -> str:
     )
 
 
-def _seen(space: LayerEmbeddings, setting: Setting) -> None:
+def _measured(
+    space: LayerEmbeddings, setting: Setting, progress: Progress = silent
+) -> tuple[Shape, Shape, float | None]:
+    """The shape of the vectors raw and under the map, and the isotropy of those it was not fitted on."""
+    found, wanted = [], ((shape_of, setting.raw), (shape_of, setting), (held_out, setting))
+    for measure, one in wanted:
+        progress(len(found), len(wanted))
+        found.append(measure(space, one))
+    return tuple(found)
+
+
+def _seen(space: LayerEmbeddings, setting: Setting, raw: Shape, shaped: Shape, isotropy: float | None) -> None:
     """How crowded the vectors are, raw and under the map."""
-    raw, shaped, fitted = shape_of(space, setting.raw), shape_of(space, setting), fit_scope(space, setting)
+    fitted = fit_scope(space, setting)
     headlines(
         Metric(
             "Mean cosine of two vectors",
@@ -64,7 +85,7 @@ def _seen(space: LayerEmbeddings, setting: Setting) -> None:
         ),
         Metric(
             "Isotropy of vectors not fitted on",
-            number(held_out(space, setting)),
+            number(isotropy),
             "1 is round",
             help="IsoScore of each half of the vectors under the map of the other half, 0 to 1. Of the vectors it was "
             "fitted on any whitening makes it 1.",

@@ -155,8 +155,8 @@ def keep_texts(texts: Mapping[str, Callable[[], str]], key: str) -> None:
 def keep_headline(row: dict) -> None:
     """A headline number among the page's results, the last of its `label`: all of them are one file."""
     rows = st.session_state.setdefault(HEADLINES, {})
-    rows[row["label"]] = row | st.session_state.get(MADE, {})
-    keep_rows(lambda: list(rows.values()), "headlines")
+    rows[row["label"]] = row | st.session_state.get(MADE, {})  # each says by itself what it is of
+    shown()["headlines"] = Shown(None, lambda: list(rows.values()))
 
 
 def _download(rows: Callable[[], Sequence[dict]], key: str) -> None:
