@@ -87,6 +87,7 @@ STYLE = """<style>
         color: #1B2430 !important; --st-text-color: #1B2430 !important; --st-border-color: #D5DBE3 !important;
         --st-background-color: #FFFFFF !important; --st-secondary-background-color: #F3F5F8 !important;
     }
+    :root[data-dark] [role=tab][aria-selected=true] { text-decoration: underline !important; }
     :root[data-dark] [data-testid=stDataFrame] canvas { filter: invert(1) hue-rotate(180deg) brightness(1.15); }
     .js-plotly-plot text[style*="fill: rgb(230, 234, 241)"] { fill: #566070 !important; }
     .js-plotly-plot path[style*="stroke: rgb(49, 51, 63)"] { stroke: #E6EAF1 !important; }
