@@ -77,6 +77,16 @@ def test_a_measured_pace_replaces_the_guess_and_is_named():
     assert found.memory == of(replace(CONFIG, batch=128)).memory
 
 
+def test_evaluations_have_a_pace_of_their_own_where_some_were_measured():
+    step, evaluation = 3 * of().step, of().evaluation / 2
+    config = replace(CONFIG, steps=50, eval_every=10)
+    took = [step + evaluation * config.evaluates(i) for i in range(config.steps + 1)]
+    spearman = [50.0 if config.evaluates(i) else None for i in range(config.steps + 1)]
+    records = [StepRecord(i, loss=1.0, seconds=took[i], spearman=spearman[i]) for i in range(config.steps + 1)]
+    found = of(config).at_pace_of(of(config), records, "simcse-1")
+    assert found.seconds == pytest.approx(50 * step + of(config).evaluations * evaluation)
+
+
 def test_the_pace_is_that_of_the_same_objective_where_such_a_run_shows_one():
     records = [StepRecord(i, loss=1.0, seconds=1.0) for i in range(1, 6)]
     other, same = replace(CONFIG, objective="w-mse"), replace(CONFIG, objective="simcse:temperature=0.1", batch=128)

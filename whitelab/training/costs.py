@@ -46,12 +46,17 @@ class Cost:
         return self.steps * self.step + self.evaluations * self.evaluation
 
     def at_pace_of(self, other: "Cost", records: Sequence[StepRecord], name: str) -> "Cost":
-        """This cost, corrected by how long the steps of a run took for which `other` was reckoned."""
+        """This cost, corrected by how long the steps of a run took for which `other` was reckoned, and its evaluations
+        where there were any: these as the steps, where not."""
         plain = [one.seconds for one in records if one.step and one.spearman is None and not one.stop]
         if len(plain) < 3 or not other.step:
             return self
-        pace = median(plain) / other.step
-        return replace(self, step=self.step * pace, evaluation=self.evaluation * pace, measured=name)
+        step = median(plain)
+        pace = apart = step / other.step
+        scored = [one.seconds - step for one in records if one.step and one.spearman is not None and not one.stop]
+        if scored and other.evaluation:
+            apart = max(median(scored), 0.0) / other.evaluation
+        return replace(self, step=self.step * pace, evaluation=self.evaluation * apart, measured=name)
 
 
 def cost(
