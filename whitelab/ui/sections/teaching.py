@@ -4,6 +4,7 @@ from urllib.parse import urlencode, urlsplit
 
 import streamlit as st
 
+from whitelab.base.installation import program
 from whitelab.base.wording import plain
 from whitelab.datasets import DataError
 from whitelab.encoding.embeddings import LayerEmbeddings
@@ -43,6 +44,11 @@ def draw(chosen: Workspace | None) -> None:
         "Hidden answers: predictions are taken, and neither the answer nor the page is shown. A fixed setting: "
         "layers, variant, k and fit stay at the lesson's. For a projector: larger type, and no bar."
     )
+    if urlsplit(st.context.url or "").hostname in ("localhost", "127.0.0.1", "::1"):
+        st.caption(
+            f"It opens on this computer only. For a class, run `{program()} app --hosted` on one that others reach, as "
+            "`docs/hosting.md` says."
+        )
     if uploaded:
         st.info(
             "An upload cannot be shared: whoever opens the link sees the demonstration set.", icon=":material/info:"
