@@ -84,6 +84,16 @@ def test_the_pages_results_hold_its_table_as_its_buttons_give_it(filled, saved, 
         }
 
 
+def test_a_link_holds_the_two_rows_that_are_compared(filled, small):
+    name = shown_name(small["model"])
+    wanted = {"row-a": (name, "mean/L1+L3:pca"), "row-b": (name, "mean/L3:pca")}
+    words = {key: " \u00b7 ".join(row) for key, row in wanted.items()}
+    for link in (words, {key: words[other] for key, other in (("row-a", "row-b"), ("row-b", "row-a"))}):
+        at = filled("L3\nL3:pca\nL1+L3:pca", tested="true", **link)
+        until(at, lambda at: table(at, "Verdict") is not None)
+        assert {key: " \u00b7 ".join(at.selectbox(key=key).value) for key in link} == link
+
+
 def test_a_comparison_shows_the_scores_and_why_some_are_missing_and_tests_row_against_row(filled, small, space):
     at = filled("L3\nL1+L3:pca\nL9", models=[small["model"], "nowhere"])
     name = shown_name(small["model"])

@@ -268,6 +268,10 @@ def table(
     _missing(cells)
 
 
+def _row(row: tuple[str, str]) -> str:
+    return " · ".join(row)
+
+
 def _title(task: str) -> str:
     return "Average" if task == AVERAGE else task
 
@@ -391,16 +395,17 @@ def row_against_row(drawn: Resampled, cells: Sequence[Cell], preset: str) -> Non
     ranked = comparing.ranked(rows, cells)
     left, right = st.columns(2)
     with left:
-        a = st.selectbox("Row A", rows, rows.index(ranked[0]), key="row-a", format_func=" · ".join)
+        a = st.selectbox("Row A", rows, rows.index(ranked[0]), format_func=_row, **linked("row-a", ranked[0], _row))
     with right:
-        b = st.selectbox("against row B", rows, rows.index(ranked[1]), key="row-b", format_func=" · ".join)
+        against = linked("row-b", ranked[1], _row)
+        b = st.selectbox("against row B", rows, rows.index(ranked[1]), format_func=_row, **against)
     try:
         duels = drawn.against(a, b)
     except KeyError:
         st.info("These two rows share no task with a score.")
         return
     one_model = a[0] == b[0]
-    names = [row[1] if one_model else " · ".join(row) for row in (a, b)]
+    names = [row[1] if one_model else _row(row) for row in (a, b)]
     st.markdown(plain(comparing.outcome(duels, *names)))
     compared = {"preset": preset, "model_a": a[0], "setting_a": a[1], "model_b": b[0], "setting_b": b[1]}
     records = [one.as_dict() for one in duels]
