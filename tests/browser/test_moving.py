@@ -28,13 +28,15 @@ def test_the_dimensions_page_gives_its_data_and_follows_keys_a_switch_and_a_clic
     waiting.value.save_as(tmp_path / "curve.csv")
     with (tmp_path / "curve.csv").open() as file:
         rows = list(csv.DictReader(file))
-    made = {"whitening": "pca", "model": demo.origin.model, "task": "demo", "split": "all"}
-    made["page_setting"] = "mean/L1:pca@193"
-    assert list(rows[0]) == ["k", "spearman", "explained", *demo.subset_names, "cross_fitted", *made]
+    made = {"model": demo.origin.model, "task": "demo", "split": "all", "page_setting": "mean/L1:pca@193"}
+    lines = ["k", "spearman", "explained", *demo.subset_names, "cross_fitted", "whitening", "center"]
+    assert list(rows[0]) == [*lines, *made]
     assert all(made.items() <= row.items() for row in rows)
     curve = whitelab.k_curve(demo, Setting.parse("L1:pca"))
     assert [int(row["k"]) for row in rows] == list(range(1, demo.dim + 1))
     assert [float(row["spearman"]) for row in rows] == pytest.approx(curve.spearman)
+    rival = whitelab.k_curve(demo, Setting.parse("L1:center"))
+    assert [float(row["center"]) for row in rows] == pytest.approx(rival.spearman)
 
     slider = page.locator(K)
     slider.focus()
