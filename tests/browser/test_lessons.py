@@ -91,6 +91,7 @@ class Mouse:
         self.page.mouse.up()
 
     def curve(self, heights):
+        self.rest()  # or the end of the run that asks draws the first handle anew
         for i, height in enumerate(heights):
             handle = self.page.locator(f".wl-handle[data-place='{i}']")
             handle.scroll_into_view_if_needed()
