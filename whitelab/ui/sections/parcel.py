@@ -26,7 +26,7 @@ _LONGEST = 40  # characters that a name of data takes of a file's
 class Parcel:
     """The map of a setting on a task's embeddings, whose protocol has only one map (not `cross`)."""
 
-    workspace: Workspace
+    workspace: Workspace | None  # none of vectors without pairs, which stand in no bar
     space: LayerEmbeddings
     setting: Setting
     scopes = FIT_SCOPES
