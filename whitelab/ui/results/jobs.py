@@ -24,20 +24,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from whitelab.base.wording import plain
 from whitelab.encoding.embeddings import NotMeasuredError
 from whitelab.ui.results.memory import memory
-from whitelab.ui.results.worker import Job, JobCancelled, Jobs, Unasked
-
-__all__ = [
-    "Job",
-    "JobCancelled",
-    "Jobs",
-    "claim",
-    "follow",
-    "jobs",
-    "known",
-    "redraw",
-    "turn_page",
-    "wait",
-]
+from whitelab.ui.results.worker import Job, Jobs, Unasked
 
 QUICK_SECONDS = 0.3  # work that ends this soon is returned in the run that submitted it, without a panel
 FIRST_SECONDS = 1.0  # the same for what a page shows nothing without: a panel would only come and go
