@@ -2,8 +2,8 @@
 
 import hashlib
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import streamlit as st
 
@@ -335,10 +335,9 @@ def _size(folder: Path) -> int:
 
 def _packed(run: Run) -> bytes:
     """The model's folder as a .zip, under the run's name."""
-    with TemporaryDirectory(prefix="whitelab-") as home:
-        packed = Path(home) / f"{run.name}.zip"
-        zip_folder(run.model_folder, packed, run.name)
-        return packed.read_bytes()
+    memory = BytesIO()
+    zip_folder(run.model_folder, memory, run.name)
+    return memory.getvalue()
 
 
 def _say_where(trained: Sequence[Entry]) -> None:
