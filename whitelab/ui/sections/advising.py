@@ -265,7 +265,6 @@ def draw(advice: Advice) -> None:
             },
             printed={"Bytes a vector": spaced},
             alt="All options with score, test and bytes a vector, the highest score first",
-            hide_index=True,
             height=heights.table(min(len(ranked), 16)),
             placeholder="",
         )

@@ -94,7 +94,6 @@ def subsets(pairs: SentencePairs) -> None:
         dict.fromkeys(("Lowest gold", "Mean gold", "Highest gold"), number),
         alt="The subsets with their pairs and gold scores",
         printed={"Pairs": spaced},
-        hide_index=True,
         height="content" if len(members) <= 12 else heights.table(12),
     )
 
@@ -134,7 +133,6 @@ def search(pairs: SentencePairs) -> None:
             "Pair": number(width=50),
             "Subset": text(width=90),
         },
-        hide_index=True,
         row_height=heights.WRAPPED,
         height=min(540, heights.table(pairs.n_pairs, heights.WRAPPED)),
         alt="The pairs, with both sentences and gold",

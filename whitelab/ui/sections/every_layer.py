@@ -90,7 +90,6 @@ def _picture(space: LayerEmbeddings, setting: Setting, curves: Sequence[KCurve])
         ],
         {name: st.column_config.NumberColumn(format="%.2f") for name in ("Spearman at best k", whole)},
         alt="Best k, knee, scores and rank of every layer",
-        hide_index=True,
         placeholder="-",
         height=heights.table(space.n_layers),
     )

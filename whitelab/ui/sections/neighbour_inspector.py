@@ -154,7 +154,6 @@ def _list(
             "Sentence": st.column_config.TextColumn(width=184),  # all there is in a window of 390 pixels
         },
         alt="The nearest sentences with cosine and the lists they are on",
-        hide_index=True,
         row_height=heights.WRAPPED,
         height=heights.table(len(others), heights.WRAPPED),
         key=key,

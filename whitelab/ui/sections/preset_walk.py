@@ -191,7 +191,7 @@ def _draw(setting: Setting | None, corpus: str | None, found: tuple[Walk, ...]) 
     table.append({"Step": "Sum"} | {name: walk.difference for name, walk in _titled(found)})
     columns = {name: st.column_config.NumberColumn(format="%+.2f") for name, _ in _titled(found)}
     alt = "Points of Spearman by which each step of the walk moves the score"
-    rounded_table(table, columns, alt=alt, hide_index=True, placeholder="-", height=heights.table(len(table)))
+    rounded_table(table, columns, alt=alt, placeholder="-", height=heights.table(len(table)))
     st.caption(
         "Points of Spearman x 100 that each choice moves the score by, changed one after the other from top to "
         "bottom. In another order the steps can differ, because choices depend on each other; their sum cannot."

@@ -278,7 +278,6 @@ def table(scores: Sequence[ProbeScore]) -> None:
         {name: st.column_config.NumberColumn(format="%.3f" if name == "at" else "%.2f") for name in numbers},
         alt="Settings with their accuracies and intervals",
         best=dict.fromkeys(marked, [not score.starved for score in scores]),
-        hide_index=True,
         height=heights.table(max(len(records), 1)),
         placeholder="-",
     )

@@ -237,7 +237,6 @@ def _table(records: list[dict]) -> None:
             "Direction": text(width=100),
         },
         printed={"Gold rank": spaced, "Moved": partial(spaced, sign="+")},
-        hide_index=True,
         row_height=heights.WRAPPED,
         height=min(540, heights.table(len(records), heights.WRAPPED)),
         alt="The pairs whose rank moved most, with both sentences, gold, cosines and ranks",

@@ -181,7 +181,6 @@ def table(found: Sequence[Standing], title: str, names: Sequence[str], baseline:
             ),
         },
         alt=f"{title}: scores, their difference with interval and tests, and what the map was fitted on",
-        hide_index=True,
         placeholder="",
         height="content",
     )

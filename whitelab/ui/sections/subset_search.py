@@ -210,6 +210,5 @@ def _tasks(search: SubsetSearch) -> None:
         rows,
         dict.fromkeys(("Spearman x 100", beside), number),
         alt="The best subset of layers of each task, beside the best on average",
-        hide_index=True,
         height=heights.table(len(rows)),
     )

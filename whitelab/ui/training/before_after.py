@@ -81,7 +81,6 @@ def draw(known: Sequence[Entry]) -> None:
             ],
             dict.fromkeys(titles, numbers),
             alt="Spearman of the trained model and of its start, raw and mapped",
-            hide_index=True,
         )
 
 

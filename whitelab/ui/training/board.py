@@ -107,7 +107,6 @@ def _table(found: Sequence[Entry]) -> list[Entry]:
     event = rounded_table(
         [_row(one) for one in found],
         _COLUMNS,
-        hide_index=True,
         height=heights.table(min(len(found), 6)),
         # Streamlit knows chosen rows by their place, so another list of runs is another table.
         key=f"runs-{hashlib.sha256(repr(names).encode()).hexdigest()[:12]}",

@@ -191,7 +191,7 @@ def rounded_table(
     printed: Mapping[str, Callable[[Any], str]] | None = None,
     **options: Any,
 ) -> Any:
-    """`st.dataframe`, whose decimals read as those of the cards beside it.
+    """`st.dataframe` without its row numbers, whose decimals read as those of the cards beside it.
 
     The highest number of each column in `best`, as printed, stands out, ties all do: among the rows of which it says
     that they may. `printed` are functions for columns that want another form. `alt` is what a screen reader calls the
@@ -212,7 +212,7 @@ def rounded_table(
         plain = {name: "{:.16g}".format for name in table.select_dtypes("float") if name not in forms}
         shown = table.style.format(plain | dict(printed or {}), na_rep=options.get("placeholder", "None"))
         shown = shown.apply(bold, subset=list(best)) if best else shown
-    return st.dataframe(shown, column_config=dict(column_config), alt=alt, **options)
+    return st.dataframe(shown, column_config=dict(column_config), alt=alt, **{"hide_index": True} | options)
 
 
 def text_width(texts: Iterable[str]) -> int:
