@@ -28,6 +28,14 @@ def cache(between_workers, encoded):
 
 
 @pytest.fixture
+def phone(chromium):
+    """A page on a screen as narrow as a phone's, touched with fingers."""
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
 def launch(cache, tmp_path):
     """Start further apps, on the shared store unless another is given."""
     servers = []

@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 from drawings import contrast
-from driving import ARTEFACTS, IDLE, SIDEBAR, STILL, K, faint, pick, unnamed, widest
+from driving import ARTEFACTS, IDLE, SIDEBAR, STILL, K, faint, pick, swipe, unnamed, widest
 from questions import QUESTIONS
 
 from whitelab.lessons import LESSONS, Choice, Cloud, Curve, Number, answered, asked
@@ -400,10 +400,7 @@ def test_a_projector_has_no_bar_and_a_cloud_follows_a_finger_there(app, chromium
     plane = page.locator(".wl-plane").bounding_box()
     start = handle.bounding_box()
     x, y = start["x"] + start["width"] / 2, start["y"] + start["height"] / 2
-    finger = context.new_cdp_session(page)
-    for kind, way in (("touchStart", 0), ("touchMove", 0.5), ("touchMove", 1), ("touchEnd", None)):
-        points = [] if way is None else [{"x": x + way * 1.5 * plane["width"] / 10, "y": y}]
-        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    swipe(page, (x, y), (x + 1.5 * plane["width"] / 10, y))
     assert abs(float(handle.get_attribute("aria-valuenow")) - 1.5) < 0.05
     page.get_by_role("button", name="Hand it in").click()
     page.locator(".st-key-lesson").get_by_text("Right.", exact=True).wait_for()

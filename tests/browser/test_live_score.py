@@ -4,7 +4,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from driving import CHART, IDLE, LIVE, SIDEBAR, STILL, K
+from driving import CHART, IDLE, LIVE, SIDEBAR, STILL, K, swipe
 from playwright.sync_api import TimeoutError
 
 import whitelab
@@ -306,34 +306,26 @@ def test_while_the_bar_is_closed_number_and_knob_stand_at_the_foot_of_the_window
     assert not strip.is_visible()
 
 
-def test_a_finger_on_the_strip_scrolls_up_and_down_and_moves_k_across(app, chromium):
-    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
-    page = context.new_page()
-    page.goto(app)
-    page.get_by_text("Show the code").wait_for(state="attached")
-    page.evaluate(STILL, [IDLE, 350])
-    finger = context.new_cdp_session(page)
-    slider = page.locator(f"{STRIP} input")
+def test_a_finger_on_the_strip_scrolls_up_and_down_and_moves_k_across(app, phone):
+    phone.goto(app)
+    phone.get_by_text("Show the code").wait_for(state="attached")
+    phone.evaluate(STILL, [IDLE, 350])
+    slider = phone.locator(f"{STRIP} input")
     box = slider.bounding_box()
     middle = box["y"] + box["height"] / 2
 
-    def swipe(share, across=0, up=0):
-        """From so much of the slider's width on, in ten steps; k and how far the page is scrolled then."""
+    def swiped(share, across=0, up=0):
+        """From so much of the slider's width on; k and how far the page is scrolled then."""
         x = box["x"] + share * box["width"]
-        for way in range(11):
-            point = {"x": x + across * way / 10, "y": middle - up * way / 10}
-            kind = "touchMove" if way else "touchStart"
-            finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [point]})
-        finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-        page.evaluate(STILL, [IDLE, 350])
-        return int(slider.input_value()), page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop")
+        swipe(phone, (x, middle), (x + across, middle - up))
+        phone.evaluate(STILL, [IDLE, 350])
+        return int(slider.input_value()), phone.evaluate("document.querySelector('[data-testid=stMain]').scrollTop")
 
-    assert swipe(0.3, up=280, across=20) == (384, 280)
-    assert swipe(0.6, up=-100) == (384, 180)
-    k, scrolled = swipe(0.25, across=box["width"] / 2, up=5)
+    assert swiped(0.3, up=280, across=20) == (384, 280)
+    assert swiped(0.6, up=-100) == (384, 180)
+    k, scrolled = swiped(0.25, across=box["width"] / 2, up=5)
     assert (k, scrolled) == (pytest.approx(0.75 * 384, abs=16), 180)
-    page.wait_for_url(f"**/?k={k}")
-    tapped, scrolled = swipe(0.5)
+    phone.wait_for_url(f"**/?k={k}")
+    tapped, scrolled = swiped(0.5)
     assert (tapped, scrolled) == (pytest.approx(192, abs=2), 180)
-    page.wait_for_url(f"**/?k={tapped}")
-    context.close()
+    phone.wait_for_url(f"**/?k={tapped}")

@@ -5,7 +5,7 @@ import re
 from urllib.parse import urlencode
 
 import pytest
-from driving import ARTEFACTS, CHART, IDLE, SIDEBAR, STILL, K, cell, chart_of, traces
+from driving import ARTEFACTS, CHART, IDLE, SIDEBAR, STILL, K, cell, chart_of, swipe, traces
 from questions import QUESTIONS
 from tiny import build_model, write_pairs
 
@@ -94,48 +94,36 @@ def test_a_click_in_any_chart_of_the_layers_page_takes_its_layers_into_the_works
         assert shown.layers() == list(wanted)
 
 
-def test_a_finger_that_swipes_over_a_chart_scrolls_the_page_and_a_tap_is_a_click(app, chromium):
-    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
-    page = context.new_page()
-    page.goto(f"{app}/layers")
-    page.wait_for_selector(".js-plotly-plot .draglayer", state="attached")
-    page.evaluate(STILL, [IDLE, 350])
-    finger = context.new_cdp_session(page)
+def test_a_finger_that_swipes_over_a_chart_scrolls_the_page_and_a_tap_is_a_click(app, phone):
+    phone.goto(f"{app}/layers")
+    phone.wait_for_selector(".js-plotly-plot .draglayer", state="attached")
+    phone.evaluate(STILL, [IDLE, 350])
     scrolled = "() => document.querySelector('[data-testid=stMain]').scrollTop"
-    for chart in page.locator(".js-plotly-plot").all()[:2]:
+    for chart in phone.locator(".js-plotly-plot").all()[:2]:
         chart.scroll_into_view_if_needed()
         box = chart.bounding_box()
-        before, x, y = page.evaluate(scrolled), box["x"] + box["width"] / 2, box["y"] + 0.7 * box["height"]
-        for way in range(11):
-            points = [{"x": x, "y": y - 12 * way}]
-            finger.send(
-                "Input.dispatchTouchEvent", {"type": "touchMove" if way else "touchStart", "touchPoints": points}
-            )
-        finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-        page.wait_for_timeout(400)
-        assert page.evaluate(scrolled) > before + 60
-    heatmap = page.locator(".js-plotly-plot").nth(1)
+        before, x, y = phone.evaluate(scrolled), box["x"] + box["width"] / 2, box["y"] + 0.7 * box["height"]
+        swipe(phone, (x, y), (x, y - 120))
+        phone.wait_for_timeout(400)
+        assert phone.evaluate(scrolled) > before + 60
+    heatmap = phone.locator(".js-plotly-plot").nth(1)
     heatmap.scroll_into_view_if_needed()
-    page.wait_for_timeout(400)
-    page.touchscreen.tap(*cell(heatmap, 2, 4))
-    page.wait_for_url(re.compile(r"layers=2&layers=4|layers=4&layers=2"))
-    context.close()
+    phone.wait_for_timeout(400)
+    phone.touchscreen.tap(*cell(heatmap, 2, 4))
+    phone.wait_for_url(re.compile(r"layers=2&layers=4|layers=4&layers=2"))
 
 
-def test_on_a_phone_every_page_is_in_the_bar_and_choosing_one_shows_it(app, chromium):
-    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
-    page = context.new_page()
-    page.goto(f"{app}/overview?layers=2")  # as a hand may type it; Streamlit knows the first page by no name
-    page.get_by_text(QUESTIONS["overview"]).wait_for()
-    assert page.get_by_role("dialog").count() == 0
-    page.get_by_text("Show the code").wait_for(state="attached")  # all of it is there, the knobs in the bar too
+def test_on_a_phone_every_page_is_in_the_bar_and_choosing_one_shows_it(app, phone):
+    phone.goto(f"{app}/overview?layers=2")  # as a hand may type it; Streamlit knows the first page by no name
+    phone.get_by_text(QUESTIONS["overview"]).wait_for()
+    assert phone.get_by_role("dialog").count() == 0
+    phone.get_by_text("Show the code").wait_for(state="attached")  # all of it is there, the knobs in the bar too
     for name, question in list(QUESTIONS.items())[-1:0:-6]:
-        page.get_by_test_id("stExpandSidebarButton").tap()
-        page.get_by_test_id("stSidebarNavLink").filter(has_text=re.compile(f"^{name}$", re.IGNORECASE)).tap()
-        page.get_by_text(question).wait_for()
-        page.locator("[data-testid=stSidebar][data-collapsed=true]").wait_for(state="attached")
-        page.wait_for_url(re.compile("layers=2"))
-    context.close()
+        phone.get_by_test_id("stExpandSidebarButton").tap()
+        phone.get_by_test_id("stSidebarNavLink").filter(has_text=re.compile(f"^{name}$", re.IGNORECASE)).tap()
+        phone.get_by_text(question).wait_for()
+        phone.locator("[data-testid=stSidebar][data-collapsed=true]").wait_for(state="attached")
+        phone.wait_for_url(re.compile("layers=2"))
 
 
 # Searches over layers

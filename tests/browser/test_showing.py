@@ -219,16 +219,13 @@ COVERED = """() => {
 }"""
 
 
-def test_on_a_phone_no_tool_bar_covers_words_or_a_chart(app, chromium):
-    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
-    page = context.new_page()
-    page.goto(f"{app}/whitening")
-    page.get_by_text("Show the code").wait_for(state="attached")
-    page.get_by_test_id("stElementToolbar").nth(2).wait_for(state="attached")
-    page.wait_for_selector(".js-plotly-plot .draglayer", state="attached")
-    page.evaluate(STILL, [IDLE, 350])
-    assert page.evaluate(COVERED) == []
-    context.close()
+def test_on_a_phone_no_tool_bar_covers_words_or_a_chart(app, phone):
+    phone.goto(f"{app}/whitening")
+    phone.get_by_text("Show the code").wait_for(state="attached")
+    phone.get_by_test_id("stElementToolbar").nth(2).wait_for(state="attached")
+    phone.wait_for_selector(".js-plotly-plot .draglayer", state="attached")
+    phone.evaluate(STILL, [IDLE, 350])
+    assert phone.evaluate(COVERED) == []
 
 
 # What the links to the pages were called, from the first moment.

@@ -244,6 +244,16 @@ class Visit:
         return [one for one in self.page.locator(CHART).all() if one.is_visible()]
 
 
+def swipe(page: Page, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """A finger that touches the page, goes straight on in ten steps, and lets go."""
+    finger = page.context.new_cdp_session(page)
+    for step in range(11):
+        x, y = (a + (b - a) * step / 10 for a, b in zip(start, end, strict=True))
+        kind = "touchMove" if step else "touchStart"
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}]})
+    finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
 def pick(option: Locator, opener: Locator, chosen: Callable[[], bool]) -> None:
     """Click an option of a list that `opener` opens, as often as a run that ends meanwhile closes it.
 
