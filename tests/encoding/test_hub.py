@@ -2,12 +2,10 @@
 
 import hashlib
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import torch
-from fake_hub import point_to
+from fake_hub import COMMIT, Local, Speaking, asking
 from processes import free_port, run_python
 from safetensors.torch import load_file
 from tiny import DIM
@@ -17,20 +15,13 @@ from whitelab.encoding.embed import embed
 from whitelab.encoding.encoders import load_encoder
 from whitelab.encoding.names import ModelError
 
-COMMIT = "c0ffee" + "0" * 34
 
-
-class Hub(ThreadingHTTPServer):
-    """The few answers of the hub that a download needs, on this machine only."""
+class Hub(Local):
+    """The few answers of the hub that a download needs."""
 
     def __init__(self):
         self.files, self.refusals, self.asked = {}, {}, []
-        super().__init__(("127.0.0.1", 0), Answers)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_port}"
+        super().__init__(Answers)
 
     def offer(self, name, folder):
         self.files[name] = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
@@ -39,16 +30,8 @@ class Hub(ThreadingHTTPServer):
         self.refusals[name] = (status, code, message, only_files)
 
 
-class Answers(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self):
-        self.answer(body=True)
-
-    def do_HEAD(self):
-        self.answer(body=False)
-
-    def answer(self, body):
+class Answers(Speaking):
+    def answer(self):
         path = self.path.split("?")[0].strip("/")
         self.server.asked.append((self.command, path))
         api = path.startswith("api/models/")
@@ -57,47 +40,30 @@ class Answers(BaseHTTPRequestHandler):
         refusal = self.server.refusals.get(name)
         if refusal and not (refusal[3] and api):
             status, code, message, _ = refusal
-            return self.send(status, b"", {"X-Error-Code": code, "X-Error-Message": message}, body)
+            return self.send(status, {"X-Error-Code": code, "X-Error-Message": message})
         files = self.server.files.get(name)
         if files is None:
-            return self.send(404, b"", {"X-Error-Code": "RepoNotFound"}, body)
+            return self.send(404, {"X-Error-Code": "RepoNotFound"})
         if api and rest.startswith("revision/"):
             siblings = [{"rfilename": file} for file in files]
-            return self.send_json({"id": name, "sha": COMMIT, "siblings": siblings}, body)
+            return self.send_json({"id": name, "sha": COMMIT, "siblings": siblings})
         if api and rest.startswith("tree/"):
             oids = {file: hashlib.sha1(data).hexdigest() for file, data in files.items()}
-            return self.send_json(
-                [{"type": "file", "path": f, "oid": oids[f], "size": len(files[f])} for f in files], body
-            )
+            return self.send_json([{"type": "file", "path": f, "oid": oids[f], "size": len(files[f])} for f in files])
         data = files.get(rest.rsplit("/", 1)[-1]) if rest.startswith("resolve/") else None
         if data is None:
-            return self.send(404, b"", {"X-Error-Code": "EntryNotFound"}, body)
+            return self.send(404, {"X-Error-Code": "EntryNotFound"})
         etag = f'"{hashlib.sha1(data).hexdigest()}"'
-        return self.send(200, data, {"ETag": etag, "X-Repo-Commit": COMMIT}, body)
+        return self.send(200, {"ETag": etag, "X-Repo-Commit": COMMIT}, data)
 
-    def send_json(self, value, body):
-        self.send(200, json.dumps(value).encode(), {"Content-Type": "application/json"}, body)
-
-    def send(self, status, data, headers, body):
-        self.send_response(status)
-        for key, value in headers.items():
-            if value is not None:
-                self.send_header(key, value)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        if body:
-            self.wfile.write(data)
-
-    def log_message(self, *args):
-        pass
+    def send_json(self, value):
+        self.send(200, {"Content-Type": "application/json"}, json.dumps(value).encode())
 
 
 @pytest.fixture
 def hub():
-    server = Hub()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with Hub() as server:
+        yield server
 
 
 FIND = """
@@ -118,16 +84,10 @@ for name in sys.argv[1:]:
 def asked(hub, monkeypatch, tmp_path):
     """The hub, which this process asks, and a cache of its own."""
     from huggingface_hub import constants
-    from huggingface_hub.utils import close_session
 
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    point_to(monkeypatch, hub.url)
-    close_session()  # an earlier one may have read other proxies
-    yield hub
-    close_session()
+    with asking(monkeypatch, hub.url):
+        yield hub
 
 
 @pytest.fixture

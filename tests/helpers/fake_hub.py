@@ -71,7 +71,52 @@ REPOSITORIES = Source(
 )
 
 
-class Hub(ThreadingHTTPServer):
+class Local(ThreadingHTTPServer):
+    """A server on this machine only, which answers until it is closed."""
+
+    def __init__(self, answers):
+        super().__init__(("127.0.0.1", 0), answers)
+        self.daemon_threads = True
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def server_close(self):
+        self.shutdown()
+        super().server_close()
+
+
+class Speaking(BaseHTTPRequestHandler):
+    """HTTP as a hub speaks it: what HEAD and GET are told is said by `answer`."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_HEAD(self):
+        self.answer()
+
+    def do_GET(self):
+        self.answer()
+
+    def send(self, status, headers, data=b"", cut=None):
+        """Send an answer; headers that are None are left out, and all after `cut` bytes of the data."""
+        self.send_response(status)
+        for key, value in headers.items():
+            if value is not None:
+                self.send_header(key, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(data[:cut])
+        if cut is not None:
+            self.close_connection = True
+
+    def log_message(self, *args):
+        pass
+
+
+class Hub(Local):
     """`faults`: what the coming GETs of a file do instead, first in first out.
 
     A number cuts the connection after so many bytes of the answer; a pair (status, headers) refuses; a function
@@ -82,28 +127,14 @@ class Hub(ThreadingHTTPServer):
         self.files, self.faults, self.heads = dict(FILES), [], None
         self.asked = []  # (method, path, Range, Authorization)
         self.commit, self.lfs, self.ranges, self.store = COMMIT, True, True, None
-        super().__init__(("127.0.0.1", 0), Answers)
-        self.daemon_threads = True
-        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_port}"
+        super().__init__(Answers)
 
     def gets(self):
         """The Range headers of every GET of a file."""
         return [asked[2] for asked in self.asked if asked[0] == "GET" and "/resolve/" in asked[1]]
 
 
-class Answers(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_HEAD(self):
-        self.answer()
-
-    def do_GET(self):
-        self.answer()
-
+class Answers(Speaking):
     def answer(self):
         hub, path = self.server, self.path.split("?")[0].strip("/")
         hub.asked.append((self.command, path, self.headers.get("Range"), self.headers.get("Authorization")))
@@ -147,45 +178,38 @@ class Answers(BaseHTTPRequestHandler):
             data, status = data[start:], 206
         return self.send(status, headers, data, fault)
 
-    def send(self, status, headers, data=b"", cut=None):
-        self.send_response(status)
-        for key, value in headers.items():
-            self.send_header(key, value)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(data[:cut])
-        if cut is not None:
-            self.close_connection = True
-
-    def log_message(self, *args):
-        pass
-
 
 @contextmanager
 def serving(monkeypatch, cache):
     """A hub with small sources that this process's huggingface_hub asks, and a cache folder of its own."""
     from huggingface_hub import constants
-    from huggingface_hub.utils import close_session
 
     hub = Hub()
     for source in (ARCHIVE, REPOSITORIES):
         monkeypatch.setitem(SOURCES, source.name, source)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
-    monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
     monkeypatch.setenv("WHITELAB_CACHE", str(cache))
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
-    point_to(monkeypatch, hub.url)
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 5)
     monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1 << 14)  # its 10 MB would hold all of a small file
+    with hub, asking(monkeypatch, hub.url):
+        yield hub
+
+
+@contextmanager
+def asking(monkeypatch, url):
+    """Let this process's huggingface_hub ask `url` meanwhile, whatever its proxies."""
+    from huggingface_hub import constants
+    from huggingface_hub.utils import close_session
+
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+    monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    point_to(monkeypatch, url)
     close_session()  # an earlier one may have read other proxies
     try:
-        yield hub
+        yield
     finally:
         close_session()
-        hub.shutdown()
-        hub.server_close()
 
 
 def point_to(monkeypatch, url):
