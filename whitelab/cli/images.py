@@ -3,7 +3,7 @@
 import argparse
 
 from whitelab.cli.options import json_option
-from whitelab.cli.writing import left_out, short
+from whitelab.cli.writing import left_out, step_line
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def run(args):
     one = ImageRun(data, args.objective, args.steps, args.seed, args.batch, args.lr)
     untrained, record = one.accuracies(), None
     for record in one.records(args.every):
-        yield record.as_dict(), [_line(record)]
+        yield record.as_dict(), [step_line(record, ("loss", "spread", "effective_rank"), 1)]
     found, raw = one.accuracies(), accuracies_of(pixels(data), data)
     train, test = split(data)
     result = {
@@ -68,11 +68,3 @@ def run(args):
 def _accuracies(found) -> dict:
     """Those of `found`, None where features could not be judged."""
     return {name: getattr(found, name, None) for name in ("linear_accuracy", "knn_accuracy")}
-
-
-def _line(record) -> str:
-    parts = [f"step {record.step:5}"]
-    for name in ("loss", "spread", "effective_rank"):
-        value = getattr(record, name)
-        parts += [] if value is None else [f"{name.replace('_', ' ')} {short(value)}"]
-    return "  ".join([*parts, f"{record.seconds:.1f} s"] + ([record.message] if record.message else []))

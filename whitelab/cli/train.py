@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from whitelab.cli.options import device_option, json_option, split_option
-from whitelab.cli.writing import note, say, short
+from whitelab.cli.writing import note, say, short, step_line
 
 # Options of `train` that are fields of TrainConfig, and what they are.
 _TRAIN = {
@@ -32,6 +32,9 @@ _TRAIN = {
     "eval_every": "steps between two scores, 0 for the start and the end only",
     "save_every": "steps between two checkpoints",
 }
+
+# What a line says of a step.
+_SHOWN = ("loss", "gradient_norm", "spearman", "alignment", "uniformity", "effective_rank")
 
 # Options that say what a new run is scored on; a run that is resumed has its pairs in its folder.
 _PAIRS = ("eval", "task", "split")
@@ -83,7 +86,7 @@ def run(args):
     try:
         with _asked_to_stop() as stop, contextlib.closing(run.follow(args.resume, args.device)) as steps:
             for record in steps:
-                yield record.as_dict(), [_step_line(record)]
+                yield record.as_dict(), [step_line(record, _SHOWN, 2)]
                 if record.note:
                     note(record.note)
                 if stop.is_set() and not record.stop and record.step < run.config.steps:
@@ -167,11 +170,3 @@ def _new_run(args):
     if same := next((one for one in runs() if one.repeats(config, sentences, pairs)), None):
         note(f"{repeat_note(same.name, same.state())}; another --seed makes another run")
     return create(config, sentences, pairs, args.out)
-
-
-def _step_line(record) -> str:
-    parts = [f"step {record.step:5}"]
-    for name in ("loss", "gradient_norm", "spearman", "alignment", "uniformity", "effective_rank"):
-        value = getattr(record, name)
-        parts += [] if value is None else [f"{name.replace('_', ' ')} {value:.4g}"]
-    return "  ".join([*parts, f"{record.seconds:.2f} s"] + ([record.message] if record.message else []))

@@ -22,6 +22,13 @@ def short(value: float | None) -> str:
     return number(value, ".4g")
 
 
+def step_line(record, names: Iterable[str], digits: int) -> str:
+    """A step of training: those of its numbers that are known, its seconds with so many `digits`, and its message."""
+    known = [(name, value) for name in names if (value := getattr(record, name)) is not None]
+    parts = [f"step {record.step:5}", *(f"{name.replace('_', ' ')} {short(value)}" for name, value in known)]
+    return "  ".join([*parts, f"{record.seconds:.{digits}f} s", *filter(None, [record.message])])
+
+
 def shown_ks(dim: int) -> list[int]:
     """The numbers of kept dimensions that a table over all of them shows."""
     return [k for k in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 768, 1024) if k < dim] + [dim]
