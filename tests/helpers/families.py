@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 import transformers
-from tiny import DIM, POSITIONS, SENTENCES
+from tiny import DIM, POSITIONS, SENTENCES, write_random
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import AutoModel, PreTrainedTokenizerFast
 
@@ -159,17 +159,8 @@ def _tokenizer(folder: Path, family: Family) -> int:
 
 def build_family(folder: Path, name: str, seed: int = 0) -> Path:
     """Write the tiny model of a family; equal seeds give equal weights."""
-    folder.mkdir(parents=True, exist_ok=True)
-    config = FAMILIES[name].config(_tokenizer(folder, FAMILIES[name]))
-    with torch.random.fork_rng(devices=()):
-        torch.manual_seed(seed)
-        network = AutoModel.from_config(config).eval()
-        with torch.no_grad():
-            for weight in network.parameters():
-                if weight.ndim > 1:
-                    weight.normal_(0, 0.2)  # as in tiny.py
-    network.save_pretrained(folder)
-    return folder
+    family = FAMILIES[name]
+    return write_random(folder, lambda: AutoModel.from_config(family.config(_tokenizer(folder, family))), seed)
 
 
 def plain_network(folder: Path | str, name: str) -> torch.nn.Module:

@@ -185,10 +185,15 @@ ARCHITECTURES = {
 
 def build_model(folder: Path, architecture: str = "bert", layers: int = 3, seed: int = 0) -> Path:
     """Write a model of `layers` blocks and 32 dimensions to `folder`; equal seeds give equal weights."""
+    return write_random(folder, lambda: ARCHITECTURES[architecture](folder, layers), seed)
+
+
+def write_random(folder: Path, make, seed: int) -> Path:
+    """Write the network that `make()` gives to `folder`, with weights that differ enough for layers to differ."""
     folder.mkdir(parents=True, exist_ok=True)
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(seed)
-        network = ARCHITECTURES[architecture](folder, layers).eval()
+        network = make().eval()
         with torch.no_grad():
             # The usual start is so small that all layers look alike; larger weights tell mistakes apart.
             for weight in network.parameters():
