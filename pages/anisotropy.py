@@ -34,7 +34,7 @@ chosen, opened = open_page(
 )
 space, compared = opened.space, chosen.compared
 shown = variant_picker(chosen, "show", ("none", "center", compared.whitening))
-titles = {setting.whitening: LABELS.at(setting) for setting in shown}
+titles = LABELS.titles(shown)
 before, after = (shape_of(space, one) for one in (compared.raw, compared))
 ratio = "either" if compared.k else "up"  # of k directions there are k at most, which is no loss
 headlines(

@@ -1,6 +1,6 @@
 """Variants of whitening on the screen: their readable names, and choosing some of them beside the workspace's own."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 import streamlit as st
@@ -26,6 +26,10 @@ class Labels(dict):
     def at(self, setting: Setting) -> str:
         """The variant of a setting with the k it is cut to, where it is: `Centred, k = 100`."""
         return self[setting.whitening] + (f", k = {setting.k}" if setting.k else "")
+
+    def titles(self, settings: Iterable[Setting]) -> dict[str, str]:
+        """spec -> `at`, of settings under different variants."""
+        return {setting.whitening: self.at(setting) for setting in settings}
 
     def card(self, setting: Setting) -> str:
         """`at`, behind what a card measures: `Spearman, raw`."""

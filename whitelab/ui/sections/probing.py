@@ -189,7 +189,7 @@ def by_layer(scores: Sequence[ProbeScore], n_layers: int) -> None:
     }
     baseline = next((score.baseline for score in scores if score.baseline is not None), None)
     names = ("accuracy", "low", "high", "resamples", "scored")
-    titles = {score.setting.whitening: LABELS.at(score.setting) for score in scores}
+    titles = LABELS.titles(score.setting for score in scores)
     chart(
         figures.accuracy_by_layer(curves, titles, n_layers, baseline),
         "accuracy",

@@ -185,7 +185,7 @@ def by_layer(results: Sequence[Retrieval], comparison: Comparison, n_layers: int
         }
         for spec in specs
     }
-    titles = {one.setting.whitening: LABELS.at(one.setting) for one in results}
+    titles = LABELS.titles(one.setting for one in results)
     chart(
         figures.metric_by_layer(curves, titles, n_layers, comparison.label),
         "retrieval-layers",

@@ -31,7 +31,7 @@ def draw(opened: Opened, compared: Setting) -> str:
     found = wait(job, key="measures", height=heights.room(heights.SMALL))
     if found is None:
         return ""
-    titles = {setting.whitening: LABELS.at(setting) for setting in settings}
+    titles = LABELS.titles(settings)
     for group in dict.fromkeys(metric.group for metric in UNIQUE.values()):
         st.markdown(f"**{group}**")
         names = [name for name, metric in UNIQUE.items() if metric.group == group]

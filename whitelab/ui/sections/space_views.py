@@ -24,7 +24,7 @@ def cosines(space: LayerEmbeddings, settings: Sequence[Setting], of: str = "sent
     samples = {one.whitening: study(cosine_sample, space, one) for one in settings}
     binned = {spec: np.histogram(sample, BINS, (-1, 1)) for spec, sample in samples.items()}
     chart(
-        figures.cosine_histogram(samples, _titles(settings), of),
+        figures.cosine_histogram(samples, LABELS.titles(settings), of),
         "cosines",
         lambda: [
             {"whitening": spec, "from": float(edge), "pairs": int(count)}
@@ -55,7 +55,7 @@ def spectra(space: LayerEmbeddings, settings: Sequence[Setting]) -> str:
 def spectrum(found: Mapping[Setting, Sequence[float]], key: str) -> None:
     """Eigenvalues under settings of different variants, and their rows to download."""
     chart(
-        figures.spectrum({setting.whitening: values for setting, values in found.items()}, _titles(list(found))),
+        figures.spectrum({setting.whitening: values for setting, values in found.items()}, LABELS.titles(found)),
         key,
         lambda: [
             {"whitening": setting.whitening, "direction": i, "eigenvalue": value}
@@ -101,7 +101,3 @@ def scores(found: Mapping[Setting, Score], key: str) -> None:
         + "The whitening page compares every variant. Whiskers are 95 % intervals.",
         help="\n\n".join(f"**{LABELS[one.whitening]}.** {variant(one.whitening).hint}" for one in known),
     )
-
-
-def _titles(settings: Sequence[Setting]) -> dict[str, str]:
-    return {setting.whitening: LABELS.at(setting) for setting in settings}

@@ -90,7 +90,7 @@ def draw(standings: Standings) -> None:
     known = [None if one.score.starved else one.score.spearman for one in found]
     for row, best in zip(rows, best_as_printed(known), strict=True):
         row["best"] = best
-    titles = {setting.whitening: LABELS.at(setting) for setting in standings.settings}
+    titles = LABELS.titles(standings.settings)
     baseline = LABELS.inline(standings.baseline.whitening)
     left, right = st.columns(2)
     with left:

@@ -155,7 +155,7 @@ def _pictures(searches: list[SubsetSearch], layers: tuple[int, ...]) -> None:
                     }
                     for one in searches
                 },
-                {one.setting.whitening: LABELS.at(one.setting) for one in searches},
+                LABELS.titles(one.setting for one in searches),
                 n_layers,
             ),
             "size-curve",
