@@ -126,6 +126,14 @@ def check_shape(x, name: str, shape: str) -> Tensor:
     return x
 
 
+def check_sides(a, b) -> tuple[Tensor, Tensor]:
+    """Return the two sides of pairs, row i of `a [p, d]` and of `b [p, d]`, as tensors of one shape."""
+    a, b = as_tensor(a, "a"), as_tensor(b, "b")
+    if a.shape != b.shape or a.ndim != 2:
+        raise ValueError(f"a and b must share the shape [p, d], got {list(a.shape)} and {list(b.shape)}")
+    return a, b
+
+
 def check_integers(x, name: str, shape: str) -> Tensor:
     """`check_shape` of a tensor or an array of integers. Raises TypeError for other numbers."""
     x = check_shape(x, name, shape)

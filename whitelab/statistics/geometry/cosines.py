@@ -5,7 +5,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from whitelab.base.checks import as_tensor, check_int, check_integers, check_matrix, check_shape, check_weights
+from whitelab.base.checks import (
+    as_tensor,
+    check_int,
+    check_integers,
+    check_matrix,
+    check_shape,
+    check_sides,
+    check_weights,
+)
 from whitelab.base.devices import at_once
 from whitelab.statistics.linalg import exact
 
@@ -42,10 +50,7 @@ def pair_cosines(a: Float[Tensor | np.ndarray, "p d"], b: Float[Tensor | np.ndar
 
     Raises ValueError for two shapes.
     """
-    a, b = as_tensor(a, "a"), as_tensor(b, "b")
-    if a.shape != b.shape or a.ndim != 2:
-        raise ValueError(f"a and b must share the shape [p, d], got {list(a.shape)} and {list(b.shape)}")
-    a, b = exact(a), exact(b)
+    a, b = map(exact, check_sides(a, b))
     dot = torch.linalg.vecdot
     return cosines_from(dot(a, b), dot(a, a), dot(b, b))
 

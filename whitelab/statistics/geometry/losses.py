@@ -9,13 +9,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from whitelab.base.checks import (
-    as_tensor,
     check_choice,
     check_int,
     check_matrix,
     check_positive,
     check_real,
     check_shape,
+    check_sides,
 )
 from whitelab.base.devices import own_precision, threads_on
 from whitelab.base.threads import side_by_side
@@ -38,9 +38,7 @@ def alignment(a, b, alpha: float = 2.0) -> float:
     shapes and for an `alpha` that is not above 0.
     """
     check_positive(alpha, "alpha")
-    a, b = as_tensor(a, "a"), as_tensor(b, "b")
-    if a.shape != b.shape or a.ndim != 2:
-        raise ValueError(f"a and b must share the shape [p, d], got {list(a.shape)} and {list(b.shape)}")
+    a, b = check_sides(a, b)
     if a.shape[0] == 0:
         return float("nan")
     distance = (normalize(check_matrix(a, "a")) - normalize(check_matrix(b, "b"))).square().sum(-1)
