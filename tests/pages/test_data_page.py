@@ -15,6 +15,7 @@ from whitelab.base import upload_limits
 from whitelab.datasets import open_sheet
 from whitelab.encoding.precomputed import npz_bytes
 from whitelab.statistics.geometry import word_counts
+from whitelab.ui.sections import parcel
 from whitelab.ui.sections.uploads import VECTORS
 from whitelab.ui.sidebar.own_data import GONE, LABEL, TEXT_GONE
 
@@ -387,6 +388,18 @@ def test_of_vectors_alone_a_map_is_seen_and_taken_away(at, saved):
     assert "use-vectors" not in keys(at)
     assert live(at) is not None  # the bar keeps its own data
     assert not at.exception
+
+
+def test_what_a_cosine_of_vectors_alone_means_is_found_once_for_every_download(at, saved, monkeypatch):
+    drawn = []
+    draw = parcel.random_cosines
+    monkeypatch.setattr(parcel, "random_cosines", lambda *of: drawn.append(of) or draw(*of))
+    out = io.BytesIO()
+    np.save(out, np.random.default_rng(7).standard_normal((300, 6)) + 1)
+    upload(at, out.getvalue(), "mine.npy", "vectors-files")
+    first, second = (np.load(io.BytesIO(saved["take-npz"]())) for _ in range(2))
+    assert len(drawn) == 1
+    np.testing.assert_array_equal(first["percentile"], second["percentile"])
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,26 @@ import numpy as np
 import pytest
 import reference
 import torch
+from torch import Tensor
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from tests.conftest import AT_ONE_DIMENSION, OF_MOMENTS, make_space
+from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import fit_scope, folds
 from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry
-from whitelab.sweeps.layer_profiles import as_record, covariance, layer_losses, layer_shapes, losses, shape
+from whitelab.statistics.random_cosines import RandomCosines
+from whitelab.sweeps.layer_profiles import (
+    as_record,
+    cosine_sample,
+    covariance,
+    layer_losses,
+    layer_shapes,
+    losses,
+    shape,
+)
 from whitelab.whitening import WHITENERS
 
 SETTINGS = [(name, k) for name, variant in OF_MOMENTS.items() for k in ((None, 5) if variant.takes_k else (None,))]
@@ -182,3 +195,37 @@ def test_the_covariance_is_that_of_every_occurrence_and_the_identity_after_white
     white = covariance(layernorm, Setting((2,), "pca", k))
     assert_close(white, torch.eye(k or layernorm.dim - 1, dtype=torch.float64))
     assert not torch.allclose(covariance(layernorm, Setting((2,), "pca", k, fit="cross")), white, atol=0.05)
+
+
+class Tables(TorchDispatchMode):
+    """Counts the tensors of `least` bytes and more that are made inside, views of others left out."""
+
+    def __init__(self, least: int) -> None:
+        super().__init__()
+        self.least, self.made = least, 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        found = func(*args, **(kwargs or {}))
+        known = {one.untyped_storage().data_ptr() for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor)}
+        for one in tree_leaves(found):
+            if isinstance(one, Tensor) and one.untyped_storage().data_ptr() not in known:
+                self.made += one.untyped_storage().nbytes() >= self.least
+        return found
+
+
+@pytest.mark.parametrize("whitening", ["none", "pca", "zca"])
+def test_of_a_layer_of_many_sentences_there_is_one_table_beside_it(whitening, monkeypatch):
+    monkeypatch.setattr("whitelab.scoring.fit_scopes._TURNED_BYTES", 0)  # a table that large is not kept
+    n, d = 60_000, 8
+    x = torch.randn(1, n, d, generator=torch.Generator().manual_seed(0)) + 1
+    none = torch.zeros(0, dtype=torch.int64)
+    space = LayerEmbeddings(x, none, none, none.double(), none, ("all",))
+    setting = Setting((0,), whitening)
+    with Tables(n * d * 4) as tables:
+        shape(space, setting)
+    assert tables.made == 1  # the sentences under the map, in float64
+    with Tables(n * d * 8) as tables:
+        cosine_sample(space, setting)
+        z = fit_scope(space, setting).turned()
+        RandomCosines.of(z, all_pairs=1, sampled=1000)
+    assert tables.made == 2  # the sentences under the map, twice asked for

@@ -102,8 +102,7 @@ class _Layers:
         layers, most = check_layers(layers, self.n_layers), self.dim + 2
 
         def counted() -> int:
-            x = self.values[layers[0]] if len(layers) == 1 else self.combine(layers)
-            return distinct_rows(x, most, self.counts.nonzero()[:, 0])
+            return distinct_rows(self.averaged(layers), most, self.counts.nonzero()[:, 0])
 
         return self.kept(("different", layers), counted)
 
@@ -118,6 +117,11 @@ class _Layers:
             total += exact(self.values[layer])
         return total.div_(len(layers))
 
+    def averaged(self, layers: Sequence[int]) -> Float[Tensor, "n d"]:
+        """`combine` to be read in parts: a layer alone as it is held, in its own type and not copied."""
+        layers = check_layers(layers, self.n_layers)
+        return self.values[layers[0]] if len(layers) == 1 else self.combine(layers)
+
     def moments(self, layers: Sequence[int]) -> Moments:
         """Moments over every sentence occurrence, duplicates kept (protocols A6); the last ones asked for are kept."""
         layers = check_layers(layers, self.n_layers)
@@ -125,8 +129,7 @@ class _Layers:
             if layers in self._moments:
                 self._moments[layers] = found = self._moments.pop(layers)
                 return found
-        # A layer alone is taken to float64 in batches; a mean of several has a table of its own.
-        made = self.moments_of(self.values[layers[0]] if len(layers) == 1 else self.combine(layers))
+        made = self.moments_of(self.averaged(layers))
         with _KEEPING:  # of two that were made at once the first stays, with what is kept of it
             found = self._moments.setdefault(layers, made)
             while len(self._moments) > self.moments_kept:

@@ -234,7 +234,8 @@ class Fitted:
     def _turned(self, number: int) -> Float[Tensor, "n m"]:
         """All rows under the map of one fold, up to a rotation."""
         if self.bases is None:
-            return self.whiteners[number](self.space.combine(self.setting.layers))
+            whitener, x = self.whiteners[number], self.space.combine(self.setting.layers)
+            return x if whitener.name == "none" else whitener(x)
         return along(self.space, self.setting, number, self.moments[number], self.bases[number])
 
     def variances(self) -> Float[Tensor, "m"] | None:
@@ -264,13 +265,13 @@ def along(
     layers, k = setting.layers, setting.k
     large = 8 * space.n_sentences * space.dim > _TURNED_BYTES
     if large or (basis.weights is None and basis.factors is not None):
-        return basis.along(space.combine(layers), moments.mean, k)
+        return basis.along(space.averaged(layers), moments.mean, k)
     if basis.weights is None:
         key = ("along", layers, setting.fit, number, setting.whitening)
-        every = space.kept_lately(key, moments, lambda: basis.along(space.combine(layers), moments.mean))
+        every = space.kept_lately(key, moments, lambda: basis.along(space.averaged(layers), moments.mean))
         return every[:, : basis.kept(k)]
     key = ("turned", layers, setting.fit, number)
-    turned = space.kept_lately(key, moments, lambda: whitening.turned(space.combine(layers), moments))
+    turned = space.kept_lately(key, moments, lambda: whitening.turned(space.averaged(layers), moments))
     return basis.of_axes(turned, k)
 
 

@@ -15,12 +15,13 @@ from torch import Tensor
 
 from whitelab.base.checks import check_int, check_matrix
 from whitelab.base.lazy import cached_property
-from whitelab.statistics.geometry import normalize
+from whitelab.statistics.geometry import normalize, row_cosines
 
 BINS = 2**16  # of equal width on [-1, 1]: 0.00003 of a cosine
 ALL_PAIRS = 2**27  # as many pairs are all counted: some 16,000 rows
 SAMPLED = 2**22  # of more, so many are drawn
 _ROWS = 1024
+_AT_ONCE = 2**19  # pairs: an eighth of `SAMPLED`
 _KNOTS = 4096  # of an exported table, evenly spread over the pairs; the outermost thousandths have more
 _TAIL = 256
 CONFIDENCE = 0.95
@@ -51,18 +52,18 @@ class RandomCosines:
         no pair at all.
         """
         check_int(sampled, "sampled", 1)
-        units = [normalize(check_matrix(x)) for x in groups]
-        sizes = [len(unit) * (len(unit) - 1) // 2 for unit in units]
+        tables = [check_matrix(x) for x in groups]
+        sizes = [len(x) * (len(x) - 1) // 2 for x in tables]
         total = sum(sizes)
         if not total:
             raise ValueError("x must hold at least two rows, or there are no pairs")
-        exact = total <= all_pairs
+        every = total <= all_pairs
         counts, generator = np.zeros(BINS), torch.Generator().manual_seed(check_int(seed, "seed", 0))
-        for unit, size in zip(units, sizes, strict=True):
-            parts = _all(unit) if exact else _drawn(unit, round(sampled * size / total), generator)
+        for x, size in zip(tables, sizes, strict=True):
+            parts = _all(normalize(x)) if every else _drawn(x, round(sampled * size / total), generator)
             for part in parts:
                 counts += torch.bincount(bin_of(part), minlength=BINS).cpu().numpy()
-        return cls(counts, exact)
+        return cls(counts, every)
 
     @property
     def pairs(self) -> int:
@@ -149,10 +150,14 @@ def _all(unit: Float[Tensor, "n d"]) -> Iterable[Float[Tensor, "m"]]:
             yield (one @ other.T).flatten()
 
 
-def _drawn(unit: Float[Tensor, "n d"], count: int, generator: torch.Generator) -> Iterable[Float[Tensor, "m"]]:
-    n = len(unit)
-    for start in range(0, count if n > 1 else 0, step := _ROWS * 64):
+def _drawn(x: Float[Tensor, "n d"], count: int, generator: torch.Generator) -> Iterable[Float[Tensor, "m"]]:
+    """Pairs are drawn first and taken in the order of their first rows: a row of a large table is then fetched once for
+    all its pairs, and to fetch one at random takes longer than to multiply it."""
+    n, step, sides = len(x), _ROWS * 64, [torch.empty(2, 0, dtype=torch.int64)]
+    for start in range(0, count if n > 1 else 0, step):
         size = min(step, count - start)
         first = torch.randint(n, (size,), generator=generator)
-        second = (first + 1 + torch.randint(n - 1, (size,), generator=generator)) % n
-        yield (unit[first] * unit[second]).sum(1)
+        sides.append(torch.stack([first, (first + 1 + torch.randint(n - 1, (size,), generator=generator)) % n]))
+    pairs = torch.cat(sides, 1)
+    for order in pairs[0].argsort().split(_AT_ONCE):
+        yield row_cosines(x, *pairs[:, order].to(x.device))

@@ -97,7 +97,7 @@ def _projected(
 ) -> Float[Tensor, "n m"]:
     count, z = at_once(x.device, _ROWS_PER_PART, 8 * x.shape[1]), columns.new_empty(len(x), columns.shape[1])
     for rows, into in zip(x.split(count), z.split(count), strict=True):
-        torch.mm(exact(rows) if mean is None else rows - mean, columns, out=into)
+        torch.mm(exact(rows) if mean is None else exact(rows, copy=True).sub_(mean), columns, out=into)
     return z
 
 

@@ -24,6 +24,7 @@ COSINE_DECIMALS = 12
 CONE = 0.2  # mean cosine of random pairs from which on a space is called a cone here
 
 _PAIRS_PER_PART = 64
+_ROWS_PER_PART = 2048
 
 
 def cosines_from(
@@ -64,9 +65,10 @@ def row_cosines(
     if first.shape != second.shape:
         raise ValueError(f"first and second must share the shape [p], got {list(first.shape)} and {list(second.shape)}")
     count = at_once(z.device, _PAIRS_PER_PART, 3 * 8 * z.shape[1])
-    sides = (rows.split(count) for rows in (first, second))
-    parts = [(z[a] * z[b]).sum(-1) for a, b in zip(*sides, strict=True)]
-    dots, squares = (torch.cat(parts) if parts else z.new_zeros(0)), torch.linalg.vector_norm(z, dim=-1).square_()
+    dots, squares = z.new_empty(len(first)), torch.linalg.vector_norm(z, dim=-1).square_()
+    # Into one table: a small one for each part would lie in what the last part has freed, and the next take new memory.
+    for a, b, into in zip(*(rows.split(count) for rows in (first, second, dots)), strict=True):
+        torch.sum(z[a].mul_(z[b]), -1, out=into)
     return cosines_from(dots, squares[first], squares[second])
 
 
@@ -93,13 +95,18 @@ def mean_cosine(x, weights=None) -> float:
     E_{i != j} cos(x_i, x_j) = (||sum_i u_i||^2 - sum_i ||u_i||^2) / (n (n - 1)), u = x / ||x||: the
     exact value over all pairs, no sampling. (Ethayarajh 2019 samples 1,000 pairs.) NaN for one row.
     """
-    u = normalize(check_matrix(x))
-    w = row_weights(weights, u)
+    x = check_matrix(x)
+    w = row_weights(weights, x)
     n = float(w.sum())
     if n <= 1:
         return float("nan")
-    total = (w @ u).square().sum() - w @ u.square().sum(-1)
-    return float(total / (n * (n - 1)))
+    count = at_once(x.device, _ROWS_PER_PART, 3 * 8 * x.shape[1])
+    total, own = w.new_zeros(x.shape[1]), w.new_zeros(())
+    for rows, part in zip(x.split(count), w.split(count), strict=True):
+        u = normalize(rows)
+        total.addmv_(u.T, part)
+        own += part @ u.square_().sum(-1)
+    return float((total.square().sum() - own) / (n * (n - 1)))
 
 
 def cosine_sample(x, weights=None, size: int = 20_000, seed: int = 0) -> Float[Tensor, "m"]:
@@ -109,12 +116,13 @@ def cosine_sample(x, weights=None, size: int = 20_000, seed: int = 0) -> Float[T
     Raises ValueError for a `seed` below 0.
     """
     seed = check_int(seed, "seed", 0)
-    u = normalize(check_matrix(x))
-    w = row_weights(weights, u).cpu()
-    if u.shape[0] < 2:
+    x = check_matrix(x)
+    w = row_weights(weights, x).cpu()
+    if x.shape[0] < 2:
         return torch.empty(0, dtype=torch.float64)
     generator = torch.Generator().manual_seed(seed)
     i = torch.multinomial(w, size, replacement=True, generator=generator)
     j = torch.multinomial(w, size, replacement=True, generator=generator)
-    i, j = i[i != j].to(u.device), j[i != j].to(u.device)
+    used, places = torch.stack([i[i != j], j[i != j]]).unique(return_inverse=True)
+    u, (i, j) = normalize(x[used.to(x.device)]), places.to(x.device)
     return (u[i] * u[j]).sum(-1).clamp_(-1, 1)  # which rounding leaves by 1e-16, and a histogram's range with it

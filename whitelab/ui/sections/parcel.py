@@ -12,6 +12,7 @@ from whitelab.retrieval.embedded import FITS, RetrievalSpace, for_documents
 from whitelab.scoring.calibration import calibrate, random_cosines, tells_apart
 from whitelab.scoring.fit_scopes import Fitted, fit_scope
 from whitelab.scoring.setting import FIT_SCOPES, TOKENS, Setting, scope_in_words, scope_name
+from whitelab.statistics.random_cosines import RandomCosines
 from whitelab.ui.frame.recipe import fitting, loading, opening, pooling
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.results.study import study
@@ -209,11 +210,15 @@ class VectorsParcel(Parcel):
         return False
 
     def scale(self) -> export.Scale | None:
-        return random_cosines(self.space, self.fitted).arrays() if self.calibrates else None
+        return study(_random_cosines, self.space, self.setting).arrays() if self.calibrates else None
 
     @property
     def rows_code(self) -> str:
         return f"{self.code}rows = space.texts[{self.setting.fit!r}]\n"
+
+
+def _random_cosines(space: LayerEmbeddings, setting: Setting) -> RandomCosines:
+    return random_cosines(space, fit_scope(space, setting))
 
 
 def lines(kind: str, parcel: Parcel) -> str:
