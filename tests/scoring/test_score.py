@@ -11,7 +11,7 @@ from processes import run_python
 from torch.testing import assert_close
 
 from tests.conftest import AT_ONE_DIMENSION, OF_MOMENTS, SMALL, with_only
-from whitelab.encoding.embeddings import Origin
+from whitelab.encoding.embeddings import LayerRows, Origin
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.score import reversal, score
 from whitelab.scoring.setting import Protocol, Setting, check_settings
@@ -351,6 +351,24 @@ def test_numbers_that_are_none_are_refused(space, variant, bad):
     values[1, 7, 2] = bad
     with pytest.raises(ValueError, match="x must hold finite numbers, row 7"):
         score(replace(space, values=values), setting((1,), whitening=variant))
+
+
+@pytest.mark.parametrize("variant", WHITENERS)
+def test_numbers_whose_squares_no_computer_holds_are_refused(space, variant):
+    values = space.values.double()
+    values[1, 7, 2] = 1e170
+    with pytest.raises(ValueError, match=r"x must hold numbers of at most 1e\+70 in size, .* row 7 has 1e\+170"):
+        score(replace(space, values=values), setting((1,), whitening=variant))
+
+
+@pytest.mark.parametrize("bad", [float("nan"), 1e170])
+def test_numbers_that_a_map_of_other_text_is_put_on_are_asked_too(space, bad):
+    values = space.values.double()
+    other = replace(space, values=values.clone()).with_text("other", LayerRows(values.clone(), space.counts))
+    assert score(other, setting((1,), whitening="pca", fit="other")).spearman is not None
+    other.values[1, 7, 2] = bad
+    with pytest.raises(ValueError, match="values must hold .* row 7"):
+        score(replace(other), setting((1,), whitening="pca", fit="other"))
 
 
 def test_layers_and_k_out_of_range_are_refused(space):

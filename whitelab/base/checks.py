@@ -11,6 +11,8 @@ from numbers import Integral
 import torch
 from torch import Tensor
 
+LARGEST = 1e70  # of a vector's entries: measures take the fourth power of sums of them
+
 
 def check_int(value, name: str, low: int, high: int | None = None, high_name: str = "") -> int:
     """Return `value` as an int within `low..high` (`high` None: no upper bound)."""
@@ -174,15 +176,22 @@ def check_matrix(x, name: str = "x") -> Tensor:
 def check_batch(x, name: str = "x", rows: int = 1) -> Tensor:
     """Return `x` as a floating tensor `[n, d]` with at least `rows` rows, d >= 1, all values finite.
 
-    Of the type that `widened` gives. Gradients pass through.
+    None is above `LARGEST` in size. Of the type that `widened` gives. Gradients pass through.
     """
     x = check_real(check_shape(x, name, "n d"), name)
     if x.shape[0] < rows or x.shape[1] < 1:
         raise ValueError(f"{name} must have at least {rows} row(s) and 1 column, got {list(x.shape)}")
     x = widened(x)
-    if not torch.isfinite(torch.stack(x.aminmax())).all():  # one pass and no table of flags
-        bad = (~torch.isfinite(x)).any(dim=1).nonzero()[0].item()
-        raise ValueError(f"{name} must hold finite numbers, row {bad} has NaN or infinity")
+    ends = torch.stack(x.aminmax())  # one pass and no table of flags
+    if not (ends.isfinite() & (ends.abs() <= LARGEST)).all():
+        bad = (~torch.isfinite(x)).any(dim=1).nonzero()
+        if len(bad):
+            raise ValueError(f"{name} must hold finite numbers, row {bad[0].item()} has NaN or infinity")
+        largest, row = x.abs().amax(1).max(0)
+        raise ValueError(
+            f"{name} must hold numbers of at most {LARGEST:g} in size, whose squares' squares a computer can hold, row "
+            f"{row.item()} has {largest.item():g}"
+        )
     return x
 
 

@@ -27,6 +27,7 @@ import torch
 
 import whitelab
 from whitelab.base import upload_limits
+from whitelab.base.checks import LARGEST
 from whitelab.base.installation import option, program
 from whitelab.base.lazy import cached_property
 from whitelab.base.wording import quantity
@@ -53,7 +54,6 @@ ROLES = {
 _UNPAIRED = {"values", "sentences"}
 ORIGIN = "origin"
 _SAID = 120  # characters of an origin that are said
-LARGEST = 1e70  # of a vector's entries: measures take the fourth power of sums of them
 WORDS = ("embeddings", "embedding", "vectors", "vector", "index", "indices", "rows")
 NEEDED = (
     "arrays first and second [p, d] with gold [p], or values [n, d] with row numbers first and second [p] and gold "

@@ -367,4 +367,7 @@ def _maps_of_rows(
 def fit_scope(space: LayerEmbeddings, setting: Setting) -> Fitted:
     """The maps of `setting` on `space`. Raises ValueError as `Setting.on` and `folds` do, TypeError for text."""
     setting = check_is_setting(setting).on(space)
+    if setting.fit in space.texts:  # else a fit looks at the task's own sentences
+        for layer in setting.layers:
+            space.kept(("checked", layer), lambda x=space.values[layer]: bool(len(check_matrix(x, "values"))))
     return Fitted(space, setting, folds(space, setting.fit))

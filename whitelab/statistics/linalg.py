@@ -6,6 +6,8 @@ to unit variance and into every cosine. Whoever needs an inverse of a covariance
 `eigen` or `factor` (which drop such directions) or `trusted_cholesky` (which refuses where there may be some).
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,8 +123,21 @@ def times_lower(
 
 
 def eigenvalues(matrix: Float[Tensor, "d d"]) -> Float[Tensor, "d"]:
-    """All eigenvalues of a symmetric positive semi-definite matrix, descending, negatives set to 0."""
-    return torch.linalg.eigvalsh(exact(matrix)).flip(0).clamp_min(0)
+    """All eigenvalues of a symmetric positive semi-definite matrix, descending, negatives set to 0.
+
+    Raises ValueError where it is not finite.
+    """
+    with _finite():
+        return torch.linalg.eigvalsh(exact(matrix)).flip(0).clamp_min(0)
+
+
+@contextmanager
+def _finite() -> Iterator[None]:
+    """Say in words what LAPACK fails on: it is not asked for beforehand, which would make a GPU wait."""
+    try:
+        yield
+    except torch.linalg.LinAlgError:
+        raise ValueError("matrix must hold finite numbers, as the covariance of finite rows does") from None
 
 
 def check_eigenvalues(values) -> Float[Tensor, "d"]:
@@ -177,9 +192,11 @@ def eigen_all(matrix: Float[Tensor, "d d"]) -> Eigen:
     """Eigendecomposition with the null directions, their values set to 0 where rounding made them negative.
 
     For maps that divide by nothing that vanishes. The sign of each eigenvector is fixed so that its
-    largest coordinate is positive: the result does not depend on the linear algebra library.
+    largest coordinate is positive: the result does not depend on the linear algebra library. Raises ValueError for a
+    matrix that is not finite.
     """
-    values, vectors = torch.linalg.eigh(exact(matrix))
+    with _finite():
+        values, vectors = torch.linalg.eigh(exact(matrix))
     values, vectors = values.flip(0).clamp_min(0), vectors.flip(1)
     largest = vectors.abs().argmax(dim=0)
     signs = vectors[largest, torch.arange(vectors.shape[1], device=vectors.device)].sign()
