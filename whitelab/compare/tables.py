@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from whitelab.base.cells import safe_cells
 from whitelab.base.checks import check_choice
 from whitelab.base.installation import RELEASE
 from whitelab.base.wording import best_as_printed, capitalised, spaced
@@ -285,7 +286,7 @@ def _csv(
     parts = ("low", "high", *from_raw) if ends else ()
     columns = [name for task in tasks for name in (task, *(f"{task}_{part}" for part in parts))]
     said = MADE if made else ()
-    writer.writerow(["model", "setting", *said, "starved", *(["resamples"] if ends else []), *columns])
+    writer.writerow(safe_cells(["model", "setting", *said, "starved", *(["resamples"] if ends else []), *columns]))
     for number, (model, setting, scores) in enumerate(rows):
         values, under = [], made.get((model, setting), {}) if number < own else {"protocol": "as given"}
         for task in tasks:
@@ -295,7 +296,7 @@ def _csv(
             values += [scores.get(task), *around, *(record.get(name) for name in from_raw)]
         starved = "; ".join(task for task in tasks if (model, setting, task) in few)
         drawn = [resamples if number < own else None] if ends else []
-        writer.writerow([model, setting, *(under.get(name) for name in said), starved, *drawn, *values])
+        writer.writerow(safe_cells([model, setting, *map(under.get, said), starved, *drawn, *values]))
     return text.getvalue()
 
 

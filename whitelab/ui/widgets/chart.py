@@ -13,6 +13,7 @@ import pandas as pd  # here and not where it is used: plotly takes it as soon as
 import plotly.graph_objects as go
 import streamlit as st
 
+from whitelab.base.cells import safe_cells
 from whitelab.base.wording import best_as_printed, for_a_file
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.setting import Setting, scope_name
@@ -174,11 +175,11 @@ def _download(rows: Callable[[], Sequence[dict]], key: str) -> None:
 
 
 def as_csv(rows: Sequence[dict]) -> str:
-    """Rows as CSV text; what one of them lacks is left empty."""
+    """Rows as CSV text; what one of them lacks is left empty, and no text is a formula (`safe_cells`)."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(dict.fromkeys(name for row in rows for name in row)))
-    writer.writeheader()
-    writer.writerows(rows)
+    names, writer = list(dict.fromkeys(name for row in rows for name in row)), csv.writer(text)
+    writer.writerow(safe_cells(names))
+    writer.writerows(safe_cells(row.get(name, "") for name in names) for row in rows)
     return text.getvalue()
 
 
