@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 from pair_files import GOOD, HEADER, write
 from processes import run_python
 
-from whitelab.datasets import DataError, MalformedRows, Problem, load, load_labelled, load_text, tabs_note
+from whitelab.datasets import (
+    DataError,
+    MalformedRows,
+    Problem,
+    load,
+    load_labelled,
+    load_sentences,
+    load_text,
+    loading,
+    tabs_note,
+)
 
 # --- malformed rows ----------------------------------------------------------------------------------------
 
@@ -195,3 +205,12 @@ def test_importing_the_readers_loads_no_heavy_library():
     code = f"import sys, whitelab.datasets; print([name for name in {heavy} if name in sys.modules])"
     done = run_python(code)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+@pytest.mark.parametrize(("head", "second"), [("sentence1,sentence2,score", ["a dog", "a bird"]), ("text,b,c", [])])
+def test_a_table_is_read_once_for_its_sentences(tmp_path, monkeypatch, head, second):
+    opened, read = [], loading.read_table
+    monkeypatch.setattr(loading, "read_table", lambda *of: opened.append(of) or read(*of))
+    path = write(tmp_path / "a.csv", f"{head}\na man,a dog,3\na cat,a bird,4\n")
+    assert load_sentences(path) == ("a man", "a cat", *second)
+    assert len(opened) == 1

@@ -186,3 +186,11 @@ def test_threads_that_ask_at_once_share_moments_and_what_is_kept_of_them(space):
     assert len({id(moments) for moments, _ in found}) == 1
     last = space.kept_lately("table", found[0][0], pytest.fail)
     assert any(table is last for _, table in found)  # threads that ask at the same time may make it twice
+
+
+@pytest.mark.parametrize("wrong", [-1.0, 0.5, float("nan"), float("inf")])
+def test_counts_that_are_none_are_refused(wrong):
+    values = torch.zeros(1, 3, 2)
+    assert LayerRows(values, torch.tensor([0.0, 1.0, 2.0])).count == 3
+    with pytest.raises(ValueError, match="counts must hold whole numbers from 0 on, got"):
+        LayerRows(values, torch.tensor([1.0, wrong, 2.0]))

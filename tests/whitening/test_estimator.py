@@ -240,3 +240,13 @@ def test_what_is_fitted_is_not_there_before(name):
     assert not hasattr(WhiteningTransformer(), name)
     with pytest.raises(NotFittedError):
         getattr(WhiteningTransformer(), name)
+
+
+@pytest.mark.parametrize("name", ["mean_", "matrix_"])
+@pytest.mark.parametrize("variant", ["pca", "cholesky"])
+def test_who_changes_what_was_fitted_in_place_changes_no_map(name, variant):
+    x = np.random.default_rng(0).standard_normal((40, 5))
+    found = WhiteningTransformer(variant).fit(x)
+    before = found.transform(x)
+    getattr(found, name)[:] = 7
+    np.testing.assert_array_equal(found.transform(x), before)

@@ -22,7 +22,7 @@ from whitelab.datasets.layouts import (
     existing_path,
 )
 from whitelab.datasets.pairs import SPLITS, DataError, Problem, SentencePairs, check_rows, gold_notes, repeat_note
-from whitelab.datasets.tables import read_lines, read_scored, read_table
+from whitelab.datasets.tables import Table, read_lines, read_scored, read_table
 from whitelab.datasets.uploads import Upload
 
 # Layouts without column names. Columns 0-3 of whiteningbert are padding; the genre in STS-B is no subset, and what
@@ -82,12 +82,14 @@ def load_sentences(
     """
     info = choose(discover(data), task, data)
     if info.layout in ("table", "mteb"):
-        tables = [read_table(part.path) for part in _parts(info, _resolve(info, split))[0]]
-        if not all(map(names_pairs, tables)):
-            found = [read_texts(table) for table in tables]
-            rows = [row for one in found for row in one.rows]
-            check_rows(rows, [problem for one in found for problem in one.problems], keep_going)
-            return tuple(sentence for row in rows for sentence in row)
+        tables = {part: read_table(part.path) for part in _parts(info, _resolve(info, split))[0]}
+        scored = all(map(names_pairs, tables.values()))
+        found = [_read(info, *one)[:2] if scored else read_texts(one[1])[::2] for one in tables.items()]
+        rows = [row for some, _ in found for row in some]
+        check_rows(rows, [problem for _, problems in found for problem in problems], keep_going)
+        if scored:
+            return (*(row.first for row in rows), *(row.second for row in rows))
+        return tuple(sentence for row in rows for sentence in row)
     pairs = load(data, task, split, keep_going=keep_going)
     return (*pairs.first, *pairs.second)
 
@@ -137,8 +139,9 @@ def _parts(info: TaskInfo, split: str) -> tuple[list[Part], list[Part]]:
     return (subsets, whole) if subsets else (whole, [])
 
 
-def _read(info: TaskInfo, part: Part) -> tuple[list[Row], list[Problem], tuple[str, ...]]:
-    rows, problems, notes = _read_scored(part) if info.layout == "senteval" else _read_table(info, part)
+def _read(info: TaskInfo, part: Part, table: Table | None = None) -> tuple[list[Row], list[Problem], tuple[str, ...]]:
+    """The rows of a part, whose `table` may have been read already."""
+    rows, problems, notes = _read_scored(part) if info.layout == "senteval" else _read_table(info, part, table)
     if not rows and not problems:
         raise DataError(f"{part.path}: no pairs in this file")
     if part.subset is not None or info.layout != "table":
@@ -157,9 +160,9 @@ def _read_scored(part: Part) -> tuple[list[Row], list[Problem], tuple[str, ...]]
     return rows, problems, (note,) if unscored else ()
 
 
-def _read_table(info: TaskInfo, part: Part) -> tuple[list[Row], list[Problem], tuple[str, ...]]:
+def _read_table(info: TaskInfo, part: Part, table: Table | None) -> tuple[list[Row], list[Problem], tuple[str, ...]]:
     delimiter, columns = FIXED.get(info.layout, (DELIMITERS.get(info.layout), None))
-    table = read_table(part.path, delimiter)
+    table = read_table(part.path, delimiter) if table is None else table
     if columns is None:
         if not table.rows and table.problems:
             return [], list(table.problems), ()

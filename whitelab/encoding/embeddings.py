@@ -199,7 +199,7 @@ class LayerRows(_Layers):
     """Embeddings of any sentences: `values [l, n, d]` of the unique ones and how often each counts, `[n]`.
 
     Tensors or arrays, `values` as in `LayerEmbeddings` and `counts` copied. Raises TypeError for what holds no
-    numbers, ValueError for shapes that do not fit.
+    numbers, ValueError for shapes that do not fit and for counts that are none.
     """
 
     values: Float[Tensor | np.ndarray, "l n d"]
@@ -207,6 +207,10 @@ class LayerRows(_Layers):
 
     def __post_init__(self) -> None:
         _as_tensors(self, "n", "counts")
+        if is_on(self.counts, "cpu"):  # as `_check_numbers` has it
+            wrong = self.counts[~((self.counts >= 0) & (self.counts.frac() == 0))]
+            if len(wrong):
+                raise ValueError(f"counts must hold whole numbers from 0 on, got {float(wrong[0]):g}")
 
     def to(self, device: str | torch.device) -> "LayerRows":
         """The same rows on `device`."""

@@ -111,12 +111,12 @@ class WhiteningTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     @property
     def mean_(self) -> Float[np.ndarray, "d"]:
         """What is subtracted: the mean of the rows (0 where the variant does not centre)."""
-        return whitening.affine(self.whitener_, "it has no mean").mean.numpy()
+        return whitening.affine(self.whitener_, "it has no mean").mean.numpy().copy()
 
     @property
     def matrix_(self) -> Float[np.ndarray, "d m"]:
         """What is multiplied with from the right."""
-        return whitening.affine(self.whitener_, "it has no matrix").dense.numpy()
+        return whitening.affine(self.whitener_, "it has no matrix").dense.numpy().copy()
 
     @property
     def rank_(self) -> int:
