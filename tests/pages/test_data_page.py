@@ -382,7 +382,7 @@ def test_of_vectors_alone_a_map_is_seen_and_taken_away(at, saved):
     mean = "Mean cosine of two vectors"
     assert float(metrics(at)[mean]) == pytest.approx((np.square(unit.sum(0)).sum() - 400) / (400 * 399), abs=6e-4)
     assert float(deltas(at)[mean].split()[1]) == pytest.approx(raw, abs=6e-4)
-    assert 0.5 < float(metrics(at)["Isotropy of vectors not fitted on"]) < 1
+    assert 0.5 < float(metrics(at)["Isotropy of unseen vectors"]) < 1
     rows = {row["label"]: row for row in csv_module.DictReader(io.StringIO(data(at)["headlines"]))}
     assert rows[mean]["model"] == "vectors of mine.npy" != rows["Pairs"].get("model")
     assert "use-vectors" not in keys(at)

@@ -154,10 +154,10 @@ def gain_unseen(space: LayerEmbeddings, text: str) -> Difference:
 
 def _ask_unseen(space: LayerEmbeddings) -> str:
     apart = unseen(space)
-    pairs = spaced(len(apart.pairs))
-    them = f"the {pairs} pairs of **{apart.genre}**" if apart.genre else f"{pairs} of the {spaced(space.n_pairs)} pairs"
+    pairs, of = spaced(len(apart.pairs)), f"of the {spaced(space.n_pairs)} pairs"
+    them = f"the {pairs} pairs of the subset **{apart.genre}**" if apart.genre else f"{pairs} {of}"
     return (
-        f"Take {them}, and fit the map on the sentences of all others: it has not seen these. "
+        f"Set aside {them}, fit the map on all other sentences, and score these pairs. "
         "**Is there a setting whose gain over its own raw layers is hardly luck?** Then the 95 % interval of the "
         "difference lies above 0. Softly whitened means that strong directions are turned down only half as far."
     )

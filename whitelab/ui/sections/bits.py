@@ -31,8 +31,8 @@ def draw(space: LayerEmbeddings | RetrievalSpace, setting: Setting, metric: str 
     """The frontier of raw vectors and a setting, once this visitor has asked for it."""
     st.subheader("How few bits does a vector need?")
     st.markdown(
-        "A quantiser stores a vector in fewer bytes. Look at how far left the score holds, and which vectors hold it: "
-        "raw or whitened, as they are or turned."
+        "A quantiser stores a vector in fewer bytes. Look at how few bytes still keep the score, and of which "
+        "vectors: raw or whitened, rotated or not."
     )
     if not asking.once("Store in fewer bits", OF):
         return

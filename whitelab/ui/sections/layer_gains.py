@@ -104,8 +104,8 @@ def _cones(gains: Sequence[LayerGain], kinds: Sequence[str], whitened: bool) -> 
         up, down = min(pairs, key=lambda pair: abs(pair[0].mean_cosine - pair[1].mean_cosine))
         yield (
             f"A cone alone does not decide it: layers {up.layer} and {down.layer} have {up.mean_cosine:.2f} and "
-            f"{down.mean_cosine:.2f}, and layer {up.layer} gains where layer {down.layer} loses. It counts as well "
-            "what the weak directions hold, which whitening makes as strong as the others."
+            f"{down.mean_cosine:.2f}, and layer {up.layer} gains where layer {down.layer} loses. Whitening also "
+            "amplifies directions in which sentences differ little, meaning and noise alike."
         )
 
 

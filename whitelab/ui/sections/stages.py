@@ -176,7 +176,7 @@ def moved_pairs(stages: Stages) -> None:
         st.caption(
             f"From {stages.inline[0]} to {stages.inline[1]}, {spaced(towards)} of {stages.pairs} pairs moved towards "
             f"their gold rank and {spaced(away)} away from it"
-            + (f"; {spaced(past)} passed it and came to lie as far on its other side" if past else "")
+            + (f"; {spaced(past)} crossed it and ended as far from it as before" if past else "")
             + ". Rank 1 is the least similar pair. "
             + (
                 f"The {SHOWN_ROWS} furthest are listed; the CSV has all {spaced(len(found))} that moved"

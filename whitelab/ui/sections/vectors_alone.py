@@ -84,7 +84,7 @@ def _seen(space: LayerEmbeddings, setting: Setting, raw: Shape, shaped: Shape, i
             help="Participation ratio: in so many directions, all alike, raw vectors would vary as these do.",
         ),
         Metric(
-            "Isotropy of vectors not fitted on",
+            "Isotropy of unseen vectors",
             number(isotropy),
             "1 is round",
             help="IsoScore of each half of the vectors under the map of the other half, 0 to 1. Of the vectors it was "

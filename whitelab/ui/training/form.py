@@ -318,7 +318,7 @@ def _apart(corpus: Corpus, scored: Scored) -> Corpus:
 def _beside(objective: str) -> list[str]:
     """Specs of more objectives to train on equal terms, with their usual parameters."""
     found = st.multiselect(
-        "Also, on equal terms",
+        "Also train",
         [name for name in OBJECTIVES if name != objective],
         **address.linked("beside", [], _title),
         format_func=_title,

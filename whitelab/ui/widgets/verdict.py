@@ -122,8 +122,8 @@ def fitting(task: Standing, cross: Standing, apart: Standing, label: str, raw: S
         return f"{scores} Nothing is gained by fitting to the test sentences."
     if apart.verdict == "starved":
         return (
-            f"{scores} With as many directions as sentences a map sets all of them equally far apart, so this is not "
-            f"to be read. {starved_remedy(task.score.setting.whitening)}"
+            f"{scores} With as many directions as sentences, all of these lie equally far apart, so the difference "
+            f"says nothing. {starved_remedy(task.score.setting.whitening)}"
         )
     if apart.verdict == "loss":
         return f"{scores} Fitting to the test sentences costs {-part:.2f} points here {within}."
