@@ -285,6 +285,21 @@ def test_words_that_are_drawn_in_a_new_element_after_a_wait_have_the_room_of_tho
     assert said.bounding_box()["height"] == before
 
 
+def test_what_a_page_drawn_anew_still_shows_of_the_run_before_leaves_no_room_in_a_text(app, visit):
+    page = visit(app).open("whitening")
+    said = page.locator(".st-key-explanation")
+    before = said.bounding_box()["height"]
+    said.evaluate(  # a warning above moves every block one place on, so that Streamlit shows a chart in it for a moment
+        """one => new Promise(done => {
+            const old = Object.assign(document.createElement("div"), { style: "height: 600px" })
+            old.innerHTML = "<div data-stale=true></div>"
+            one.append(old)
+            requestAnimationFrame(() => requestAnimationFrame(() => { old.remove(); done() }))
+        })"""
+    )
+    assert said.bounding_box()["height"] == before
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (768, "light")])
 def test_while_the_bar_is_closed_number_and_knob_stand_at_the_foot_of_the_window(app, visit, demo, width, scheme):
     shown = visit(app, scheme, width, 844)

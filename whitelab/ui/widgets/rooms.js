@@ -1,6 +1,7 @@
 // What is said of a setting has more lines at one k than at another: it keeps the room that it once took, as long as the
 // page and the window's width stay, so that the charts below stand still. Streamlit draws it in a new element after a
-// wait, so rooms are kept by key, those of headline numbers by their place. Once a window, whose pages all bring this.
+// wait, so rooms are kept by key, those of headline numbers by their place. While a page is drawn anew, what is left of
+// the run before may stand in another's place, and is no room. Once a window, whose pages all bring this.
 if (!window.whitelabRooms) {
   window.whitelabRooms = true
   const SAID = "[class*=st-key-said-], .st-key-explanation, [data-testid=stMetric]"
@@ -17,8 +18,9 @@ if (!window.whitelabRooms) {
     let numbers = 0
     for (const one of said) {
       const key = one.className.match(/st-key-[\w-]+/)?.[0] ?? numbers++
-      rooms.set(key, Math.max(rooms.get(key) ?? 0, one.getBoundingClientRect().height))
-      one.style.setProperty("--room", `${rooms.get(key)}px`)
+      if (!one.querySelector("[data-stale=true]"))
+        rooms.set(key, Math.max(rooms.get(key) ?? 0, one.getBoundingClientRect().height))
+      one.style.setProperty("--room", `${rooms.get(key) ?? 0}px`)
     }
   }
   const soon = () => due || (due = requestAnimationFrame(keep))
