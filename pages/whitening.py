@@ -33,38 +33,39 @@ name, against = LABELS.inline(compared.whitening), LABELS.inline(baseline.whiten
 difference = now.difference
 tested = difference.estimate == difference.estimate and now.verdict != "starved"
 held_out = verdict.held_out(now, cross) if baseline == compared.raw and compared.fit == "task" else ""
-headlines(
-    Metric(
-        f"Spearman, {LABELS.card(compared)}",
-        number(now.score.spearman),
-        None if now.score.starved else f"95 %: {verdict.interval(now.low, now.high)}",
-        help=f"Percentile interval of {spaced(RESAMPLES)} bootstrap resamples of the pairs.",
-    ),
-    Metric(
-        f"Difference from {against}",
-        f"{difference.estimate:+.2f}" if difference.estimate == difference.estimate else "undefined",
-        "In doubt, see below" if held_out else VERDICTS[now.verdict],
-        now.verdict if now.verdict in ("gain", "loss") and not held_out else "",
-        f"Bootstrap of the paired difference, 95 %: {verdict.interval(difference.low, difference.high, '+')}; "
-        f"{verdict.tests(now)}."
-        if tested
-        else None,
-        verdict.bootstrap_p(now) if tested else None,
-    ),
-    Metric(
-        "Spearman, cross-fitted",
-        number(cross.score.spearman) if cross else "undefined",
-        change(cross.score.spearman, task.score.spearman, "against the task fit") if cross else None,
-        help=found.no_cross or "Each half of the pairs scored with a map fitted on the other half.",
-    ),
-    Metric(
-        "Sentences per dimension",
-        ratio(now.score.fitted / now.score.dim) if now.score.setting.fits else "none",
-        f"rank {now.score.rank}, isotropy {number(now.score.isotropy)}",
-        help="Fewer than about 10 and the weak directions of the covariance are mostly noise, which whitening "
-        "amplifies. The held-out isotropy (0 to 1) says how round the space is for sentences that were not fitted on.",
-    ),
-)
+with st.container(key="few-words"):
+    headlines(
+        Metric(
+            f"Spearman, {LABELS.card(compared)}",
+            number(now.score.spearman),
+            None if now.score.starved else f"95 %: {verdict.interval(now.low, now.high)}",
+            help=f"Percentile interval of {spaced(RESAMPLES)} bootstrap resamples of the pairs.",
+        ),
+        Metric(
+            f"Difference from {against}",
+            f"{difference.estimate:+.2f}" if difference.estimate == difference.estimate else "undefined",
+            "In doubt, see below" if held_out else VERDICTS[now.verdict],
+            now.verdict if now.verdict in ("gain", "loss") and not held_out else "",
+            f"Bootstrap of the paired difference, 95 %: {verdict.interval(difference.low, difference.high, '+')}; "
+            f"{verdict.tests(now)}."
+            if tested
+            else None,
+            verdict.bootstrap_p(now) if tested else None,
+        ),
+        Metric(
+            "Spearman, cross-fitted",
+            number(cross.score.spearman) if cross else "undefined",
+            change(cross.score.spearman, task.score.spearman, "against the task fit") if cross else None,
+            help=found.no_cross or "Each half of the pairs scored with a map fitted on the other half.",
+        ),
+        Metric(
+            "Sentences per dimension",
+            ratio(now.score.fitted / now.score.dim) if now.score.setting.fits else "none",
+            f"rank {now.score.rank}, isotropy {number(now.score.isotropy)}",
+            help="Fewer than about 10 and the weak directions of the covariance are mostly noise, which whitening "
+            "amplifies. The held-out isotropy (0 to 1) says how round the space is for sentences that were not fitted on.",
+        ),
+    )
 words = verdict.sentence(now, name, against, spaced(space.n_pairs), held_out)
 if now.verdict == "gain" and compared.k and curve_of(space, compared).best_k == compared.k:
     words += f" And k = {compared.k} is the best on these very pairs, which flatters it."

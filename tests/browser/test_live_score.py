@@ -215,6 +215,7 @@ CUTS = (200, 20, 100)
         *((name, 1440, CUTS) for name in ("overview", "whitening", "layers", "dimensions")),
         *((name, width, CUTS) for name in ("overview", "whitening") for width in (1024, 390)),
         ("overview", 1440, (192, 384, 20)),  # of all directions there is more to say
+        ("whitening", 1440, (384, 1, 20)),  # whose headline numbers have the room of a named k, and no more
         ("overview", 390, (384, 192, 20)),
         *((name, 390, (384, 20, 100)) for name in ("anisotropy", "dimensions")),  # whose names grow when k is said
     ],

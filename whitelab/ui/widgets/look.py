@@ -9,8 +9,9 @@ import streamlit as st
 # score stays in sight while the bar scrolls to the knob that moves it.
 # What stands below headline numbers, a verdict and an explanation stays where it is when these have more to say: their
 # room for it is always there (but where it would leave a third of a phone empty), the more so what they once took
-# (`--room`, rooms.js), and a k that is offered stands beside its explanation. The documents of a query are as high as
-# most of them, so that those of two settings that stand side by side lie level.
+# (`--room`, rooms.js), and less where their words are few (`--least`); a k that is offered stands beside its
+# explanation. The documents of a query are as high as most of them, so that those of two settings that stand side by
+# side lie level.
 # The line over a picture (ui/results/jobs.py) is higher only where its words would be cut.
 # What a layer put in or taken out would change stands under its pill (ui/live/ahead.js); its room is always there.
 # Captions, buttons, chosen names, code and what charts have in grey have WCAG AA's contrast. Colours are those of the
@@ -67,7 +68,7 @@ STYLE = """<style>
 .st-key-said-map { min-height: max(3.2rem, var(--room)); }
 .st-key-said-hits li { min-height: 4lh; }
 @media (min-width: 1101px) {
-    [data-testid=stMetric] { min-height: max(10rem, var(--room)); }
+    [data-testid=stMetric] { min-height: max(var(--least, 10rem), var(--room)); }
     .st-key-said-verdict { min-height: max(4.8rem, var(--room)); }
     .st-key-said-gains { min-height: max(12.2rem, var(--room)); }
     .st-key-said-ranked { min-height: max(3.2rem, var(--room)); }
@@ -118,6 +119,7 @@ STYLE = """<style>
     [data-testid=stStatusWidget] button { display: none; }
 }
 @media (min-width: 1401px) {
+    .st-key-few-words { --least: 8.75rem; }
     .st-key-said-gains { min-height: max(10.6rem, var(--room)); }
     .st-key-said-hits li { min-height: 3lh; }
 }
@@ -126,7 +128,7 @@ STYLE = """<style>
     .st-key-explanation { min-height: max(10rem, var(--room)); }
 }
 @media (max-width: 640px) {
-    [data-testid=stMetric] { min-height: max(10rem, var(--room)); }
+    [data-testid=stMetric] { min-height: max(var(--least, 10rem), var(--room)); }
     .st-key-explanation { min-height: max(17.5rem, var(--room)); }
     .st-key-said-verdict { min-height: max(9.6rem, var(--room)); }
     .st-key-said-map { min-height: max(4.8rem, var(--room)); }
