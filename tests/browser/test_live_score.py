@@ -1,8 +1,10 @@
 """The live score follows the hand in the browser itself, and stays in sight."""
 
+import io
 from pathlib import Path
 from urllib.parse import urlencode
 
+import numpy as np
 import pytest
 from driving import CHART, IDLE, LIVE, SIDEBAR, STILL, K, swipe
 from playwright.sync_api import TimeoutError
@@ -284,6 +286,20 @@ def test_words_that_are_drawn_in_a_new_element_after_a_wait_have_the_room_of_tho
     said.evaluate("one => { const empty = one.cloneNode(); empty.removeAttribute('style'); one.replaceWith(empty) }")
     page.wait_for_function("document.querySelector('.st-key-said-gains').hasAttribute('style')")
     assert said.bounding_box()["height"] == before
+
+
+def test_beside_vectors_alone_no_number_or_k_of_the_bars_data_stands_at_the_foot_of_the_window(app, visit):
+    shown, out = visit(app, "light", 390), io.BytesIO()
+    page, strip = shown.open("data"), shown.page.locator(STRIP)
+    page.get_by_role("tab", name="Vectors without a model").click()
+    assert strip.is_visible()
+    np.save(out, np.random.default_rng(0).standard_normal((50, 8)))
+    file = {"name": "mine.npy", "mimeType": "application/octet-stream", "buffer": out.getvalue()}
+    page.locator(".st-key-vectors-files input").set_input_files(file)
+    page.get_by_text("Mean cosine of two vectors").wait_for()
+    assert not strip.is_visible()
+    page.get_by_role("tab", name="Pasted text").click()
+    strip.wait_for()
 
 
 def test_what_a_page_drawn_anew_still_shows_of_the_run_before_leaves_no_room_in_a_text(app, visit):

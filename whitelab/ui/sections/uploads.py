@@ -258,7 +258,8 @@ def _read(files: Sequence[UploadedFile], gold: UploadedFile | None) -> str:
     words = f"**{layers} of {quantity(space.n_sentences, 'vector')}**, d = {space.dim}, {space.origin.dtype}"
     if isinstance(found, Unpaired):
         st.markdown(f"{words}, without pairs.")
-        return vectors_alone.draw(found, "/".join(ids), f"found = {reading}\nspace = found.space\n")
+        with st.container(key="vectors-alone"):  # while it is in sight, the strip with the bar's k is not: live.css
+            return vectors_alone.draw(found, "/".join(ids), f"found = {reading}\nspace = found.space\n")
     text = ", with their sentences." if found.has_text else ", without text."
     st.markdown(f"{words}, for **{quantity(space.n_pairs, 'pair')}**{text}")
     note(*found.pairs.notes)
