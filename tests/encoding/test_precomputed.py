@@ -449,7 +449,7 @@ def test_a_sentence_without_a_vector_is_named(task):
 
 def test_a_part_that_is_given_twice_is_refused(task):
     one = parts(task, layers=False)
-    with pytest.raises(DataError, match=r"gold is given twice: own\.npz: gold and more\.npy: more"):
+    with pytest.raises(DataError, match=r"gold is given twice: own\.npz: gold and more\.npy"):
         read_vectors([npz(one)], gold=npy(one["gold"], "more.npy"))
     with pytest.raises(DataError, match=r"first, as vectors is given twice: own\.npz: first and own\.npz: a"):
         read_vectors([npz(one | {"a": one["first"]})])

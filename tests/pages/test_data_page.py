@@ -445,9 +445,20 @@ def test_the_code_prints_what_is_shown_of_vectors_alone(at, tmp_path, monkeypatc
     assert (f"{float(raw[-8]):.1f}", f"{float(raw[-9]):.3f}") == shown
 
 
-def test_gold_scores_alone_ask_for_their_vectors(at):
+def test_gold_scores_alone_ask_for_their_vectors_and_either_in_the_others_box_is_told_its_own(at):
+    out = io.BytesIO()
+    np.save(out, np.ones((9, 4)))
+    upload(at, out.getvalue(), "my vectors.npy", "gold-file")
+    assert said(at, "bring the vectors they are of in the box *Vectors*")
+    assert failed(
+        upload(at, out.getvalue(), "my vectors.npy", "vectors-files"),
+        "my vectors.npy: gold scores must have the shape [p], one for each pair, got [9, 4]; vectors go under Vectors",
+    )
     upload(at, b"score\n1\n2\n", "gold.csv", "gold-file")
-    assert said(at, "bring the vectors they are of")
+    out = io.BytesIO()
+    np.save(out, np.ones(9))
+    at.file_uploader(key="gold-file").set_value(None)
+    assert failed(upload(at, out.getvalue(), "mine.npy", "vectors-files"), "[9] float64 are gold scores; needed beside")
 
 
 def test_arrays_that_do_not_fit_are_explained(at):

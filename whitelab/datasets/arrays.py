@@ -44,7 +44,7 @@ class Named:
     values: np.ndarray
 
     def __str__(self) -> str:
-        return f"{self.file}: {self.name}" if self.name else self.file
+        return f"{self.file}: {self.name}" if self.name and self.name != Path(self.file).stem else self.file
 
     @property
     def is_text(self) -> bool:

@@ -162,6 +162,11 @@ def _parts(arrays: Iterable[Named], lone: str) -> dict[str, Named]:
     arrays = list(arrays)
     roles = [_role(one) for one in arrays]
     if len(arrays) == 1 and roles[0] is None:
+        if lone == "gold" and arrays[0].values.ndim > 1:
+            raise DataError(
+                f"{arrays[0]}: gold scores must have the shape [p], one for each pair, got "
+                f"{list(arrays[0].values.shape)}; vectors go under Vectors (--vectors)"
+            )
         roles = ["gold" if arrays[0].values.ndim == 1 and not arrays[0].is_text else lone]
     found: dict[str, Named] = {}
     for role, one in zip(roles, arrays, strict=True):
@@ -267,6 +272,9 @@ class _Task:
         """These parts; DataError says which is missing and what there is."""
         for role in roles:
             if role not in self.parts:
+                if self.parts.keys() == {"gold"}:
+                    gold = self.parts["gold"]
+                    raise DataError(f"{gold}: {gold.found} are gold scores; needed beside them: {NEEDED}")
                 there = "; ".join(f"{one} {one.found}" for one in (*self.parts.values(), *self.unknown[:12]))
                 alone = "" if self.parts.keys() - _UNPAIRED else self._alone()
                 raise DataError(f"{role.split()[0]} is missing; found {there}; needed: {NEEDED}{alone}")

@@ -230,7 +230,7 @@ def _vectors() -> str:
     if files:
         return _read(files, gold)
     if gold:
-        st.info("Gold scores alone: bring the vectors they are of, too.")
+        st.info("This box is for gold scores: bring the vectors they are of in the box *Vectors*.")
     return ""
 
 
