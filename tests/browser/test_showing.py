@@ -276,6 +276,28 @@ def test_on_paper_charts_are_laid_out_as_in_the_window_and_made_to_fit_and_words
     context.close()
 
 
+# Where a sheet may not end, of each heading and of the caption below it; and what is there to be pressed or opened.
+KEPT = """() => [...document.querySelectorAll("[data-testid=stMain] :is(h2, h3)")].flatMap(heading => {
+    const one = heading.closest("[data-testid=stElementContainer]"), next = one.nextElementSibling
+    const words = next?.querySelector("[data-testid=stCaptionContainer]") ? [next] : []
+    return [one, ...words].map(each => [each.textContent, getComputedStyle(each).breakAfter])
+})"""
+PRESSED = "[data-testid=stMain] :is([data-testid$=Button], [data-testid=stTooltipIcon], summary):visible"
+
+
+def test_on_paper_nothing_is_to_be_pressed_and_a_heading_and_its_caption_stay_with_what_they_are_of(app, visit):
+    page = visit(app).open("")
+    assert page.locator(PRESSED).count() > 9
+    page.emulate_media(media="print")
+    assert page.locator(PRESSED).count() == 0
+    kept = page.evaluate(KEPT)
+    assert any(text.startswith("Each layer alone") for text, _ in kept)
+    assert {after for _, after in kept} == {"avoid"}
+    heights = page.get_by_test_id("stMetric").evaluate_all("all => all.map(one => getComputedStyle(one).minHeight)")
+    assert set(heights) == {"0px"}
+    page.emulate_media(media="screen")
+
+
 # What is dark on the page: boxes as wide as a chart, what charts stand on, their words and lines, by their lightness.
 DARK = """() => {
     const light = colour => (([r, g, b, a = 1]) => a ? (r + g + b) / 765 : 1)(colour.match(/[\\d.]+/g).map(Number))

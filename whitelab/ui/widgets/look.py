@@ -28,7 +28,8 @@ import streamlit as st
 # The heading of a lesson's step is no larger than a caption: the question below it is what one is to read.
 # On paper there is no bar, code breaks its lines, and a page is as much smaller as the paper is narrower than it was in
 # the window (`--window`, paper.js): `tan(atan2())` divides a length by another. Of a narrower window words fill the
-# paper, and charts and tables keep their width. What is one thing stays on one sheet.
+# paper, and charts and tables keep their width. What is one thing stays on one sheet, a
+# heading with what it is of; what is there to be pressed is not printed, nor what is closed, nor room for other words.
 # From the dark theme, which Streamlit prints as it is, the sheets stay white (`data-dark`, paper.js): words are in the
 # light theme's ink on no boxes but those of switches, what charts have in the dark theme's colours of words, grids and
 # paper is in the light one's, their data as they are, and the colours of tables, which are painted, are turned around.
@@ -93,7 +94,10 @@ STYLE = """<style>
     .js-plotly-plot text[style*="fill: rgb(230, 234, 241)"] { fill: #566070 !important; }
     .js-plotly-plot path[style*="stroke: rgb(49, 51, 63)"] { stroke: #E6EAF1 !important; }
     .js-plotly-plot rect[style*="fill: rgb(17, 22, 29)"] { fill: #FFFFFF !important; }
-    [data-testid=stSidebar], .st-key-strip { display: none; }
+    [data-testid=stSidebar], .st-key-strip, [data-testid=stTooltipIcon], .st-key-lesson-ways,
+    [data-testid=stElementContainer]:has(> [data-testid=stButton], > [data-testid=stDownloadButton]),
+    [data-testid=stLayoutWrapper]:has(> [data-testid=stExpander] > details:not([open])) { display: none !important; }
+    [class*=st-key-said-], .st-key-explanation, [data-testid=stMetric] { min-height: 0 !important; }
     [data-testid=stCode] :is(pre, code) { white-space: pre-wrap !important; }
     [data-testid=stMainBlockContainer] {
         box-sizing: content-box; width: max(var(--window), 100vw - 2rem); min-width: 0; max-width: none;
@@ -101,7 +105,8 @@ STYLE = """<style>
         zoom: min(1, tan(atan2(100vw, var(--window) + 2rem)));
     }
     :is([data-testid=stElementContainer], [data-testid=stColumn]) { break-inside: avoid; }
-    [data-testid=stElementContainer]:has(h2, h3) { break-after: avoid; }
+    [data-testid=stElementContainer]:has(h2, h3),
+    [data-testid=stElementContainer]:has(h2, h3) + :has([data-testid=stCaptionContainer]) { break-after: avoid; }
 }
 @media (max-width: 1100px) {
     [data-testid=stColumn]:has(
