@@ -223,6 +223,7 @@ def texts(folder: Path) -> Case:
 
     pack = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
     sound = {".txt": b"one\ntwo men\n" * 30, ".jsonl": b'{"id": 1, "text": "one"}\n' * 30, ".parquet": _text_table()}
+    sound[".csv"] = b"id,text\n" + b'1,"one, two\nmen"\n' * 30
 
     def case(draw: random.Random) -> None:
         kind, end = draw.choice(list(sound)), draw.choice(list(pack))

@@ -1,5 +1,6 @@
 """Chunks named by content: nothing done twice, moments exact and the same bits, poisoned lines refused."""
 
+import csv
 import errno
 import gzip
 import json
@@ -345,6 +346,55 @@ def test_a_folder_that_another_step_wrote_is_called_by_that_step(tmp_path, model
         status(tmp_path / "index")
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_csv_gives_the_texts_that_its_writer_had_and_says_which_rows_give_none(tmp_path, delimiter):
+    texts = ['He said "no", twice; then left', "two\nlines", "tab\there", "=1+1", "'quoted'"]
+    path, refused = tmp_path / "all.csv", []
+    with path.open("w", newline="", encoding="utf-8-sig") as file:
+        writer = csv.writer(file, delimiter=delimiter)
+        writer.writerows([["id", "note", "text"], *([i or None, "x", text] for i, text in enumerate(texts))])
+    assert list(read_texts(path, pytest.fail)) == [("all.csv:2", texts[0]), *zip("1234", texts[1:], strict=True)]
+    row = delimiter.join
+    lines = [
+        "7",
+        row(["8", "x", '"a" b']),
+        row(["9", "x", "caf\udce9"]),
+        "",
+        row(["10", "x", " "]),
+        row(["11", "x", "a"]),
+    ]
+    with path.open("a", encoding="utf-8", errors="surrogateescape") as file:
+        file.write("\n".join([*lines, row(["12", "x", '"never closed'])]))
+    assert [text for _, text in read_texts(path, refused.append)] == [*texts, "a"]
+    assert [(one.where, one.whole) for one in refused] == [(f"all.csv:{line}", False) for line in (8, 9, 10, 14)]
+    assert [one.reason for one in refused][::2] == ["1 column where 3 are expected", "not UTF-8"]
+
+
+@pytest.mark.parametrize("asked", [{"text_column": "body"}, {"id_column": "key"}])
+def test_a_csv_without_a_column_that_is_named_is_left_out_whole(tmp_path, asked):
+    (tmp_path / "a.csv").write_text("id,text\n1,a man\n")
+    refused = []
+    assert list(read_texts(tmp_path, refused.append, **asked)) == []
+    assert [(one.where, one.whole) for one in refused] == [("a.csv", True)]
+    assert repr(*asked.values()) in refused[0].reason
+
+
+@pytest.mark.parametrize("head", ["te\rxt,note", '"text', ""])
+def test_a_csv_whose_first_line_names_no_columns_is_left_out_whole(tmp_path, head):
+    (tmp_path / "a.csv").write_text(f"{head}\na man,x\n", newline="")
+    refused = []
+    assert list(read_texts(tmp_path, refused.append)) == []
+    assert [(one.where, one.whole) for one in refused] == [("a.csv", True)]
+
+
+def test_of_a_csv_nothing_is_cut_without_a_word(tmp_path):
+    long = "a " * (LINE_BYTES // 4)
+    (tmp_path / "a.csv").write_text(f"text,note\n{long},x\n{long}, {long}\nb,x\n")
+    refused = []
+    assert [text for _, text in read_texts(tmp_path, refused.append)] == [long.strip()]
+    assert [(one.where, one.whole) for one in refused] == [("a.csv", True)]
+
+
 def test_a_field_of_ids_that_is_named_must_be_there(tmp_path, model):
     path = tmp_path / "text.jsonl"
     path.write_text('{"text": "a man plays", "key": "one"}\n{"text": "water"}\n')
@@ -366,7 +416,7 @@ def test_what_cannot_be_is_refused_at_the_door(tmp_path, model, text):
     ):
         with pytest.raises(ValueError, match=line):
             embed(text, tmp_path / "out", **{"model": model} | asked)
-    with pytest.raises(DataError, match=r"must name .txt, .jsonl or .parquet"):
+    with pytest.raises(DataError, match=r"must name .txt, .jsonl, .csv or .parquet"):
         embed(tmp_path / "none", tmp_path / "out", model)
     (tmp_path / "blank.jsonl").write_text('\n{"title": "no text"}\n')
     with pytest.raises(DataError, match=r"found none \(1 left out, the first: blank.jsonl:2: no 'text' in it\)"):

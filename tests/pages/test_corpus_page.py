@@ -100,7 +100,7 @@ def test_a_folder_that_is_none_says_so_and_texts_that_are_none(small, tmp_path):
     at = until(start("corpus", **small))
     assert at.button(key="begin-corpus").disabled
     assert said(at, "Name a new folder above")
-    choose(at, lambda at: failed(at, "must name .txt, .jsonl or .parquet"), texts=str(tmp_path / "none.txt"))
+    choose(at, lambda at: failed(at, "must name .txt, .jsonl, .csv or .parquet"), texts=str(tmp_path / "none.txt"))
     choose(at, lambda at: said(at, f"There is no corpus in {tmp_path} yet"), embedded=str(tmp_path))
     assert at.button(key="begin-corpus").disabled
     (tmp_path / "text.jsonl").write_text('{"words": "a man plays"}\n')

@@ -27,9 +27,9 @@ def _embed_options(step) -> None:
     from whitelab.corpus.engines import ENGINES
     from whitelab.encoding.pooling import POOLING_LABELS
 
-    step.add_argument("--text", required=True, help="a file, folder or glob of .txt, .jsonl or .parquet")
-    step.add_argument("--text-column", default="text", help="of .jsonl and .parquet (default: text)")
-    step.add_argument("--id-column", default="id", help="of .jsonl and .parquet (default: id, or file and line)")
+    step.add_argument("--text", required=True, help="a file, folder or glob of .txt, .jsonl, .csv or .parquet")
+    step.add_argument("--text-column", default="text", help="of .jsonl, .csv and .parquet (default: text)")
+    step.add_argument("--id-column", default="id", help="of .jsonl, .csv and .parquet (default: id, or file and line)")
     step.add_argument("--out", required=True, metavar="FOLDER", help="where the chunks go, and are found again")
     step.add_argument("--model", default="bundled", help="as everywhere (default: bundled)")
     step.add_argument("--pooling", default="mean", choices=tuple(POOLING_LABELS), help="as everywhere (default: mean)")

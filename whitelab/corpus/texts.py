@@ -1,6 +1,7 @@
-"""Files of text read as a stream, whatever their size: one sentence a line (.txt) or a record (.jsonl, .parquet)."""
+"""Files of text read as a stream, whatever their size: a line (.txt) or a record (.jsonl, .csv, .parquet) each."""
 
 import bz2
+import csv
 import glob
 import gzip
 import json
@@ -14,6 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
+from whitelab.base.wording import quantity
 from whitelab.corpus.chunks import TEXTS
 from whitelab.corpus.manifest import MANIFEST, Manifest
 from whitelab.datasets.layouts import data_path
@@ -23,8 +25,11 @@ from whitelab.datasets.pairs import DataError
 LINE_BYTES = 2**20  # a longer line is no sentence
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _CHUNK = re.compile(r"([0-9a-f]{32}|ids)\.parquet")  # of an embed and of what came of it, and of an index
-KINDS = (".txt", ".jsonl", ".parquet")
+KINDS = (".txt", ".jsonl", ".csv", ".parquet")
+_DELIMITERS = ",;\t|"
 
+# The last is Arrow's, of a type that it knows by name only.
+_UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, csv.Error, ValueError, KeyError, NotImplementedError)
 ID = "id"  # the usual field of ids, which may be missing
 
 
@@ -65,7 +70,9 @@ def text_files(source: str | Path) -> list[Path]:
     except (OSError, ValueError) as error:  # a name too long, a folder closed to us
         raise DataError(f"text={str(source)!r}: cannot be opened ({error})") from None
     if not files:
-        raise DataError(f"text={str(source)!r} must name .txt, .jsonl or .parquet files (.gz, .bz2, .xz), found none")
+        raise DataError(
+            f"text={str(source)!r} must name .txt, .jsonl, .csv or .parquet files (.gz, .bz2, .xz), found none"
+        )
     return files
 
 
@@ -99,7 +106,8 @@ def read_texts(
     Files are named by their path below `source` where that is a folder, or below the folder in which a glob begins.
 
     `refuse` is told of every line that is left out (too long, not UTF-8, NUL, not a record with a text), and of
-    a file that cannot be read on. Raises DataError as `text_files`.
+    a file that cannot be read on. The first line of a .csv names its columns, and a quoted cell may hold line ends.
+    Raises DataError as `text_files`.
     """
     folder = data_path(source)
     if not folder.is_dir():
@@ -107,10 +115,12 @@ def read_texts(
     for path in text_files(source):
         shown = path.relative_to(folder).as_posix()
         try:
-            records = _table(path, text_column, id_column) if kind_of(path) == ".parquet" else _lines(path)
-            for number, record in records:
+            reader = _TABLES.get(kind_of(path))
+            for number, record in reader(path, text_column, id_column) if reader else _lines(path):
                 where = f"{shown}:{number}"
                 try:
+                    if isinstance(record, ValueError):
+                        raise record
                     if isinstance(record, bytes):
                         record = _parsed(record, kind_of(path), text_column, id_column)
                     name, text = record
@@ -126,7 +136,7 @@ def read_texts(
                     continue
                 if text.strip():
                     yield name, text.strip()
-        except (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, KeyError) as problem:
+        except _UNREADABLE as problem:
             refuse(LeftOut(shown, str(problem), whole=True))
 
 
@@ -152,7 +162,7 @@ def _above_pattern(path: Path) -> Path:
 
 
 def kind_of(path: Path) -> str:
-    """`.txt`, `.jsonl` or `.parquet`, whatever it is compressed with."""
+    """One of `KINDS` where it is text, whatever it is compressed with."""
     return (path.with_suffix("") if path.suffix in _OPENERS else path).suffix
 
 
@@ -188,6 +198,41 @@ def _parsed(line: bytes, kind: str, text_column: str, id_column: str) -> tuple[o
     return record.get(id_column), record[text_column]
 
 
+def _rows(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, tuple | ValueError]]:
+    """(id, text) of each record of a .csv by the line on which it begins, or why it gives none."""
+    csv.field_size_limit(max(csv.field_size_limit(), LINE_BYTES))
+
+    def decoded() -> Iterator[str]:
+        for _, line in _lines(path):
+            if len(line) > LINE_BYTES:  # of which the end is not there
+                raise ValueError(f"longer than {LINE_BYTES} bytes")
+            yield line.decode("utf-8", "surrogateescape")
+
+    lines, needed = decoded(), {text_column} | ({id_column} - {ID})
+    head = next(lines, "")
+    for delimiter in _DELIMITERS:
+        names = next(csv.reader([head], delimiter=delimiter), [])
+        if needed <= {*names}:
+            break
+    else:
+        raise ValueError(f"no column {' and '.join(map(repr, sorted(needed)))}")
+    rows, places = csv.reader(lines, delimiter=delimiter, strict=True), {name: i for i, name in enumerate(names)}
+    while True:
+        number = rows.line_num + 2
+        try:
+            row = next(rows)
+            if len(row) not in (0, len(names)):
+                raise csv.Error(f"{quantity(len(row), 'column')} where {len(names)} are expected")
+            "".join(row).encode()
+        except StopIteration:
+            return
+        except (csv.Error, UnicodeEncodeError) as problem:
+            yield number, ValueError("not UTF-8" if isinstance(problem, UnicodeEncodeError) else str(problem))
+            continue
+        if row:
+            yield number, (row[places[id_column]] or None if id_column in places else None, row[places[text_column]])
+
+
 def _table(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, tuple]]:
     import pyarrow.parquet
 
@@ -202,3 +247,6 @@ def _table(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, 
             for record in batch.to_pylist():
                 number += 1
                 yield number, (record.get(id_column), record[text_column])
+
+
+_TABLES = {".csv": _rows, ".parquet": _table}

@@ -77,8 +77,8 @@ def form(chosen: Workspace, folder: str) -> dict:
         "Texts",
         **bound("texts", ""),
         placeholder="sentences/*.txt",
-        help="A file, a folder or a pattern: .txt with one sentence a line, .jsonl or .parquet with a text a record, "
-        "also as .gz, .bz2 or .xz.",
+        help="A file, a folder or a pattern: .txt with one sentence a line, .jsonl, .csv or .parquet with a text a "
+        "record, also as .gz, .bz2 or .xz.",
     ).strip()
     ready = _texts(source, arguments) & _takes(folder)
     several = len(setting.layers) > 1
@@ -133,7 +133,7 @@ def _found(source: str) -> tuple[list[str], int, float]:
     """
     files = text_files(source)
     kinds, size = [kind_of(file) for file in files], sum(file.stat().st_size for file in files)
-    plain_text = next((file for file in files if file.suffix.lower() in (".txt", ".jsonl")), None)
+    plain_text = next((file for file in files if file.suffix.lower() in (".txt", ".jsonl", ".csv")), None)
     if plain_text is None:
         return kinds, size, _SENTENCE_BYTES
     with plain_text.open("rb") as stream:
