@@ -105,6 +105,7 @@ def test_a_folder_that_is_none_says_so_and_texts_that_are_none(small, tmp_path):
     assert at.button(key="begin-corpus").disabled
     (tmp_path / "text.jsonl").write_text('{"words": "a man plays"}\n')
     choose(at, texts=str(tmp_path / "text.jsonl"), embedded=str(tmp_path / "new"))
+    assert [at.text_input(key=key).value for key in ("text-column", "id-column")] == ["text", "id"]
     choose(at, lambda at: "--text-column words" in shell(at), text_column="words")
     assert not at.button(key="begin-corpus").disabled
 

@@ -9,7 +9,7 @@ import lzma
 import re
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import takewhile
 from pathlib import Path
@@ -27,6 +27,7 @@ _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _CHUNK = re.compile(r"([0-9a-f]{32}|ids)\.parquet")  # of an embed and of what came of it, and of an index
 KINDS = (".txt", ".jsonl", ".csv", ".parquet")
 _DELIMITERS = ",;\t|"
+_SHOWN = 24  # columns of those there are, and characters of a column's name
 
 # The last is Arrow's, of a type that it knows by name only.
 _UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, csv.Error, ValueError, KeyError, NotImplementedError)
@@ -208,14 +209,12 @@ def _rows(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, t
                 raise ValueError(f"longer than {LINE_BYTES} bytes")
             yield line.decode("utf-8", "surrogateescape")
 
-    lines, needed = decoded(), {text_column} | ({id_column} - {ID})
+    lines, needed = decoded(), (text_column, *{id_column} - {ID})
     head = next(lines, "")
-    for delimiter in _DELIMITERS:
-        names = next(csv.reader([head], delimiter=delimiter), [])
-        if needed <= {*names}:
-            break
-    else:
-        raise ValueError(f"no column {' and '.join(map(repr, sorted(needed)))}")
+    split = {one: next(csv.reader([head], delimiter=one), []) for one in _DELIMITERS}
+    delimiter = max(split, key=lambda one: ({*needed} <= {*split[one]}, len(split[one])))
+    names = split[delimiter]
+    _check_columns(names, needed)
     rows, places = csv.reader(lines, delimiter=delimiter, strict=True), {name: i for i, name in enumerate(names)}
     while True:
         number = rows.line_num + 2
@@ -233,15 +232,19 @@ def _rows(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, t
             yield number, (row[places[id_column]] or None if id_column in places else None, row[places[text_column]])
 
 
+def _check_columns(names: Sequence[str], needed: Iterable[str]) -> None:
+    for name in needed:
+        if name not in names:
+            found = ", ".join(repr(one[:_SHOWN]) for one in names[:_SHOWN])
+            raise ValueError(f"no column named {name!r}; columns found: {found or 'none'}")
+
+
 def _table(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, tuple]]:
     import pyarrow.parquet
 
     with pyarrow.parquet.ParquetFile(path) as file:
+        _check_columns(file.schema_arrow.names, (text_column, *{id_column} - {ID}))
         names = [name for name in (id_column, text_column) if name in file.schema_arrow.names]
-        if text_column not in names:
-            raise ValueError(f"no column {text_column!r}")
-        if id_column not in (ID, *names):
-            raise ValueError(f"no column {id_column!r}")
         number = 0
         for batch in file.iter_batches(batch_size=1024, columns=names):
             for record in batch.to_pylist():

@@ -201,9 +201,9 @@ def _texts(source: str, arguments: dict) -> bool:
     if set(kinds) != {".txt"}:
         left, right = st.columns(2)
         with left:
-            text = st.text_input("Field with the text", **bound("text-column", "text")).strip()
+            text = st.text_input("Field with the text", "text", **bound("text-column", "text")).strip()
         with right:
-            name = st.text_input("Field with an id, if any", **bound("id-column", "id")).strip()
+            name = st.text_input("Field with an id, if any", "id", **bound("id-column", "id")).strip()
         arguments |= {"text_column": text or "text", "id_column": name or "id"}
     return True
 
