@@ -223,7 +223,7 @@ KNOBS = {
     "dimensions": ({"controls-of-k": "false"}, {"controls-of-k": "perhaps"}),
     "uniformity": ({"positives": "gold >= 4"}, {"positives": "foo"}),
     "compare": ({"preset": "mteb", "part": "Grid"}, {"preset": "foo", "part": "foo", "tasks": "foo"}),
-    "retrieval": ({"compared-by": "ndcg@10"}, {"compared-by": "foo"}),
+    "retrieval": ({"compared-by": "ndcg@10", "searched-rate": "5 %"}, {"compared-by": "foo", "searched-rate": "7 %"}),
     "advise": ({"purpose": "threshold"}, {"purpose": "foo"}),
     "probe": ({"classifier-demo": "linear"}, {"classifier-demo": "foo"}),
 }

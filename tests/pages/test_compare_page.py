@@ -94,6 +94,16 @@ def test_a_link_holds_the_two_rows_that_are_compared(filled, small):
         assert {key: " \u00b7 ".join(at.selectbox(key=key).value) for key in link} == link
 
 
+def test_a_link_holds_what_the_table_shows_before_it_is_known_whether_a_paper_prints_it(filled, monkeypatch):
+    at = filled("L3:pca@7", shown="95 % interval")
+    assert at.get_by_key("shown").value == "95 % interval"
+    at = filled("L3:pca@7", shown="foo")
+    assert at.get_by_key("shown").value == "Measured"
+    assert said(at, "The address asks for shown=foo, which cannot be had here.")
+    monkeypatch.setattr(compared, "printed", lambda *_: published.numbers("bert-whitening")[0])
+    assert filled("L2:pca@7\nL1:pca@7", shown="Difference").get_by_key("shown").value == "Difference"
+
+
 def test_a_comparison_shows_the_scores_and_why_some_are_missing_and_tests_row_against_row(filled, small, space):
     at = filled("L3\nL1+L3:pca\nL9", models=[small["model"], "nowhere"])
     name = shown_name(small["model"])

@@ -144,7 +144,7 @@ def ask_again(grid: Grid) -> None:
 
 def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> None:
     """The grid as it fills, above rows `given` from elsewhere; when full, intervals and tests, and downloads."""
-    offered = views(known(grid))
+    offered = views(grid)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         view = view_picker(grid)
         tested = st.toggle(
@@ -158,7 +158,7 @@ def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> None:
     cells = follow(job, picture, key="grid", caption=_counted, room=200)
     if cells is None:
         return
-    if views(known(grid)) != offered:  # they came while this was drawn
+    if views(grid) != offered:  # they came while this was drawn
         st.rerun()
     drawn = None
     if tested or view.shows == "95 % interval":
@@ -194,15 +194,20 @@ class View:
         return comparing.arranged(cells, self.models, self.settings, self.tasks, self.by)
 
 
-def views(cells: Sequence[Cell]) -> list[str]:
-    """What there is to show of cells: a paper's numbers and the differences from these only where one prints any."""
+def views(grid: Grid) -> list[str]:
+    """What there is to show: a paper's numbers and the differences from these only where one prints any.
+
+    What is asked for stays until every cell is there, for before that nobody knows what is printed.
+    """
+    cells = known(grid)
+    asked = st.session_state.get("shown", st.query_params.get("shown")) if len(cells) < grid.size else None
     printed = any(cell.published for cell in cells)
-    return [one for one in VIEWS if printed or one not in PRINTED]
+    return [one for one in VIEWS if printed or one not in PRINTED or one == asked]
 
 
 def view_picker(grid: Grid) -> View:
     """Choose what the table shows."""
-    shows = choice("Show", views(known(grid)), key="shown")
+    shows = choice("Show", views(grid), key="shown", bind="query-params")
     with st.popover("Sort and filter", icon=":material/filter_list:"):
         columns = [*grid.tasks, *([AVERAGE] if len(grid.tasks) > 1 else [])]
         by = st.selectbox(

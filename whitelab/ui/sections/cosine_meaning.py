@@ -78,7 +78,8 @@ def _controls(space: LayerEmbeddings) -> tuple[float, float, float]:
 
 def rate_picker(rates: Sequence[float], key: str) -> float:
     """The share of false positives that a threshold lets through; the second is where it stands at first."""
-    return choice("False positives accepted", rates, rates[1], key=key, format_func=lambda value: f"{100 * value:g} %")
+    how = {"key": key, "bind": "query-params", "format_func": lambda value: f"{100 * value:g} %"}
+    return choice("False positives accepted", rates, rates[1], **how)
 
 
 def _pairs(found: Calibration) -> str:
