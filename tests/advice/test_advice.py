@@ -548,6 +548,8 @@ def test_an_option_is_judged_as_every_score_is_with_the_p_value_that_knows_of_th
     option = Option(Setting(), D, 4 * D, Code(), 50.0, 49.0, 51.0, gap, 0.9 * LEVEL, gap, 1000)
     assert option.verdict == verdict_of(gap, None) == "gain"
     assert replace(option, p_holm=LEVEL).verdict == "chance"
+    for p, words in ((4 / 1001, "p\u00a0=\u00a00.045"), (2 / 1001, "p\u00a0<\u00a00.045")):  # none is less
+        assert replace(option, difference=replace(gap, p_value=p)).p_words == words
     itself = Difference(0.0, 0.0, 0.0, 1.0)
     assert replace(option, difference=itself, p_holm=math.nan).verdict == "same"
 

@@ -1,8 +1,20 @@
 """Numbers as people read them."""
 
+import math
+
 import pytest
 
-from whitelab.base.wording import amount, best_as_printed, cut_note, duration, in_percent, quantity, ratio, spaced
+from whitelab.base.wording import (
+    amount,
+    best_as_printed,
+    cut_note,
+    duration,
+    in_percent,
+    p_value,
+    quantity,
+    ratio,
+    spaced,
+)
 
 
 def test_thousands_are_set_apart_by_spaces_at_which_no_line_breaks():
@@ -18,6 +30,19 @@ def test_thousands_are_set_apart_by_spaces_at_which_no_line_breaks():
 
 def test_no_line_breaks_between_a_share_and_its_sign():
     assert [in_percent(0.4249), in_percent(0.0512, ".1f")] == ["42\u00a0%", "5.1\u00a0%"]
+
+
+@pytest.mark.parametrize(
+    ("value", "floor", "text"),
+    [
+        (0.0341, 0.001, "p = 0.034"),
+        (1e-9, 0.001, "p < 0.001"),
+        (0.002, 0.002, "p < 0.002"),
+        (math.nan, 0.001, "p undefined"),
+    ],
+)
+def test_a_p_value_is_never_written_as_zero_or_in_two_lines(value, floor, text):
+    assert p_value(value, floor) == text.replace(" ", "\u00a0")
 
 
 def test_of_one_thing_the_noun_is_singular_and_of_none_or_several_plural():

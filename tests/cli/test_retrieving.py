@@ -1,15 +1,19 @@
 """`retrieve`: the numbers of the library, every layer, every k, every query, and wrong input in one line."""
 
+from dataclasses import replace
+
 import pytest
 from judged import write_retrieval
 from tiny import SENTENCES
 
+from whitelab.cli.retrieve import _line as line_of
 from whitelab.datasets import load_retrieval
 from whitelab.encoding.encoders import load_encoder
 from whitelab.retrieval.embedded import embed_retrieval, for_documents
 from whitelab.retrieval.metrics import METRICS
-from whitelab.retrieval.relevance import retrieval_curve, retrieve
+from whitelab.retrieval.relevance import against, retrieval_curve, retrieve
 from whitelab.scoring.setting import Setting
+from whitelab.statistics.significance import Difference
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +64,12 @@ def test_every_query_is_listed_beside_raw(document, words, space):
     assert [one["ndcg@10"] for one in rows] == pytest.approx(found.of("ndcg@10").tolist())
     assert [one["raw"]["ndcg@10"] for one in rows] == pytest.approx(raw.of("ndcg@10").tolist())
     assert "raw" not in document(*words, "--per-query")["per_query"][0]
+
+
+def test_a_p_value_says_no_less_than_its_resamples_can_show(space):
+    found = against([retrieve(space, Setting.parse(text)) for text in ("L1", "L1:pca@8")])[1]
+    for p, text in ((2 / (found.resamples + 1), "p\u00a0<\u00a00.002"), (0.04, "p\u00a0=\u00a00.040")):
+        assert f", {text})," in line_of("pca", replace(found, difference=Difference(0.1, 0.05, 0.2, p)), True)
 
 
 def test_every_layer_and_every_k_are_the_librarys(document, words, space):

@@ -14,10 +14,13 @@ from streamlit.testing.v1 import AppTest
 from tiny import build_model
 
 import whitelab
+from whitelab.base.wording import bare, p_value
 from whitelab.compare import FIELDS, PRESETS, Bench, Grid, compare, differences, published, resample, walks, written
 from whitelab.compare import grid as compared
 from whitelab.encoding.names import shown_name
+from whitelab.scoring.paired import RESAMPLES
 from whitelab.scoring.setting import parse_settings
+from whitelab.statistics.significance import least_p
 from whitelab.ui.widgets.chart import SHOWN
 
 from .visiting import (
@@ -126,6 +129,7 @@ def test_a_comparison_shows_the_scores_and_why_some_are_missing_and_tests_row_ag
     shown = table(at, "Verdict")
     assert shown["A less B"][0] == pytest.approx(duel.difference.estimate)
     assert shown["95 %"][0] == f"{duel.difference.low:+.2f} to {duel.difference.high:+.2f}"
+    assert shown["p"][0] == bare(p_value(duel.difference.p_value, least_p(RESAMPLES)))
     assert said(at, f"{abs(duel.difference.estimate):.2f}")
     (kept,) = csv.DictReader(io.StringIO(data(at)["row-against-row"]))
     assert float(kept["difference"]) == pytest.approx(duel.difference.estimate)

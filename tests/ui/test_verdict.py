@@ -35,19 +35,6 @@ def test_a_difference_without_an_interval_says_why_there_is_none():
     assert "undefined" not in words
 
 
-@pytest.mark.parametrize(
-    ("value", "floor", "text"),
-    [
-        (0.0341, 0.001, "p = 0.034"),
-        (1e-9, 0.001, "p < 0.001"),
-        (0.002, 0.002, "p < 0.002"),
-        (math.nan, 0.001, "p undefined"),
-    ],
-)
-def test_a_p_value_is_never_written_as_zero_or_in_two_lines(value, floor, text):
-    assert verdict.p_value(value, floor) == text.replace(" ", "\u00a0")
-
-
 def test_the_bootstrap_says_no_less_than_its_resamples_can_show():
     assert verdict.bootstrap_p(standing(p=2 / 1001)) == "p\u00a0<\u00a00.002"
     assert verdict.short_p(standing(p=2 / 1001, williams=0.3)) == "<\u00a00.002, 0.300"

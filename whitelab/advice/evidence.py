@@ -9,10 +9,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.base.records import without_nan
+from whitelab.base.wording import p_value
 from whitelab.retrieval.compression import Code
 from whitelab.scoring.paired import LEVEL, verdict_of
 from whitelab.scoring.setting import Setting
-from whitelab.statistics.significance import NO_INTERVAL, Bootstrap, Difference, holm
+from whitelab.statistics.significance import NO_INTERVAL, Bootstrap, Difference, holm, least_p
 
 SPLITS = 50  # random halves that say what choosing the best of several adds to its score
 FEWEST = 2000  # resamples
@@ -46,6 +47,12 @@ class Option:
     def verdict(self) -> str:
         """Whether `difference` is real among all tests: a key of `paired.VERDICTS`, `same` for the baseline."""
         return verdict_of(replace(self.difference, p_value=self.p_holm), None)
+
+    @property
+    def p_words(self) -> str:
+        """`p_holm` in words: `p < 0.025` where so few resamples cannot show less of so many tests."""
+        least = self.difference.p_value <= least_p(self.resamples)
+        return p_value(self.p_holm, max(self.p_holm, 0.001)) if least else p_value(self.p_holm)
 
     def as_dict(self) -> dict:
         """A JSON-ready record."""

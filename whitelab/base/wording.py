@@ -31,6 +31,18 @@ def number(value: float | None, form: str = "z.2f") -> str:
     return "undefined" if value is None or math.isnan(value) else format(value, form)
 
 
+def p_value(value: float, floor: float = 0.001) -> str:
+    """`p = 0.034`, or `p < 0.001` at or below what a test can show, with spaces at which no line breaks."""
+    if value != value:
+        return "p\u00a0undefined"
+    return f"p\u00a0<\u00a0{floor:.3f}" if value <= floor else f"p\u00a0=\u00a0{value:.3f}"
+
+
+def bare(p: str) -> str:
+    """A p-value without its name, for a place that is headed by it: `0.031`, `< 0.001`."""
+    return p.removeprefix("p\u00a0").removeprefix("=\u00a0")
+
+
 def best_as_printed(values: Sequence[float | None], form: str = "%.2f") -> list[bool]:
     """Which of `values` are, printed in `form`, the highest; ties all are, None and NaN never."""
     shown = [None if value is None or math.isnan(value) else float(form % value) for value in values]

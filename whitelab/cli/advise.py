@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import math
 
+from whitelab.base.wording import bare
 from whitelab.cli.options import (
     aggregate_option,
     column_options,
@@ -84,11 +85,11 @@ def run(args):
 
 def _line(option) -> str:
     found = option.difference
-    p = "-" if math.isnan(option.p_holm) else f"{option.p_holm:.3f}"  # the first row is not tested against itself
+    p = "-" if math.isnan(option.p_holm) else bare(option.p_words)  # the first row is not tested against itself
     stored = "" if str(option.code) == "float32" else f", {option.code.label}"
     return (
         f"{option.score:6.2f} ({option.low:6.2f} to {option.high:6.2f})  {found.estimate:+6.2f} ({found.low:+.2f} to "
-        f"{found.high:+.2f})  {p:>5}  {option.size:5} bytes  {option.setting}{stored}"
+        f"{found.high:+.2f})  {p:>7}  {option.size:5} bytes  {option.setting}{stored}"
     )
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 
+from whitelab.base.wording import p_value
 from whitelab.cli.options import layers_or_each, malformed_option, model_options, prompt_options, whitening_options
 from whitelab.cli.spaces import open_search, setting_of_search
 from whitelab.cli.writing import progress, shown_ks
@@ -87,9 +88,12 @@ def _line(label: str, standing, compared: bool) -> str:
     line = f"{label:10}  {standing.mean:.4f}  (95 %: {standing.low:.4f} to {standing.high:.4f})"
     if not compared:
         return line
+    from whitelab.statistics.significance import least_p
+
     found = standing.difference
+    p = p_value(found.p_value, least_p(standing.resamples))
     return (
-        f"{line}  {found.estimate:+.4f} against raw ({found.low:+.4f} to {found.high:+.4f}, p = {found.p_value:.3f}), "
+        f"{line}  {found.estimate:+.4f} against raw ({found.low:+.4f} to {found.high:+.4f}, {p}), "
         f"{standing.gained} queries gained, {standing.lost} lost"
     )
 

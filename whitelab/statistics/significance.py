@@ -58,6 +58,11 @@ class Difference:
         return without_nan({name: self.estimate, f"{name}_low": self.low, f"{name}_high": self.high})
 
 
+def least_p(resamples: int) -> float:
+    """The least p-value that so many resamples can show (`Bootstrap.difference`)."""
+    return 2 / (resamples + 1)
+
+
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
     """Score of every row, its 95 % percentile interval, and its score in every resample (`samples`).

@@ -21,7 +21,7 @@ from whitelab.advice import (
 )
 from whitelab.base import upload_limits
 from whitelab.base.progress import Progress
-from whitelab.base.wording import capitalised, layers_in_words, plain, quantity, spaced
+from whitelab.base.wording import bare, capitalised, layers_in_words, plain, quantity, spaced
 from whitelab.encoding.embed import embed
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.figures import heights
@@ -259,10 +259,7 @@ def draw(advice: Advice) -> None:
     with st.expander(f"All {len(ranked)} options"):
         rounded_table(
             [_cells(one) for one in ranked],
-            {
-                "Score": st.column_config.NumberColumn(format="%.2f"),
-                "p, corrected": st.column_config.NumberColumn(format="%.3f"),
-            },
+            {"Score": st.column_config.NumberColumn(format="%.2f")},
             printed={"Bytes a vector": spaced},
             alt="All options with score, test and bytes a vector, the highest score first",
             height=heights.table(min(len(ranked), 16)),
@@ -343,6 +340,6 @@ def _cells(option: Option) -> dict:
         "Score": option.score,
         "95 %": f"{option.low:.2f} to {option.high:.2f}",
         "Against raw": f"{found.estimate:+.2f} ({found.low:+.2f} to {found.high:+.2f})" if tested else None,
-        "p, corrected": option.p_holm if tested else None,
+        "p, corrected": bare(option.p_words) if tested else None,
         "Bytes a vector": option.size,
     }

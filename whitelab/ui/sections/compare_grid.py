@@ -10,7 +10,7 @@ import streamlit as st
 from whitelab import compare as comparing
 from whitelab import figures
 from whitelab.base.progress import Progress
-from whitelab.base.wording import plain, quantity, spaced
+from whitelab.base.wording import bare, p_value, plain, quantity, spaced
 from whitelab.compare import AVERAGE, Cell, Grid, Resampled
 from whitelab.datasets import BUNDLED_SETS
 from whitelab.encoding.catalogue import entry
@@ -18,6 +18,7 @@ from whitelab.encoding.checkpoints import check_model, on_disk
 from whitelab.encoding.names import BUNDLED, ModelError
 from whitelab.figures import heights
 from whitelab.scoring.paired import RESAMPLES, VERDICTS, settled
+from whitelab.statistics.significance import least_p
 from whitelab.store.embedding_store import Store
 from whitelab.ui.results.jobs import claim, follow, jobs
 from whitelab.ui.results.study import name_of, remembered, study_job
@@ -427,7 +428,7 @@ def row_against_row(drawn: Resampled, cells: Sequence[Cell], preset: str) -> Non
                 "B": one.b,
                 "A less B": one.difference.estimate,
                 "95 %": f"{one.difference.low:+.2f} to {one.difference.high:+.2f}",
-                "p": one.difference.p_value,
+                "p": bare(p_value(one.difference.p_value, least_p(one.resamples))),
                 "Verdict": OUTCOMES.get(one.verdict, VERDICTS[one.verdict]),
             }
             for one in duels
@@ -435,13 +436,12 @@ def row_against_row(drawn: Resampled, cells: Sequence[Cell], preset: str) -> Non
         {
             **{name: st.column_config.NumberColumn(format="%.2f") for name in ("A", "B")},
             "A less B": st.column_config.NumberColumn(format="%+.2f"),
-            "p": st.column_config.NumberColumn(format="%.3f"),
         },
         alt="Row A less row B on each task, with interval, p and verdict",
         hide_index=True,
     )
     st.caption(
         f"Pairs are drawn anew {spaced(RESAMPLES)} times within each task, for both rows at once; p is twice the "
-        f"share of resamples on the other side of 0, never below {2 / (RESAMPLES + 1):.3f}. Where one correlation is "
+        f"share of resamples on the other side of 0, never below {least_p(RESAMPLES):.3f}. Where one correlation is "
         "the whole score, Williams' test must agree. A dot is open where the difference could be chance."
     )

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from whitelab.base.wording import capitalised, quantity, ratio, spaced
+from whitelab.base.wording import capitalised, p_value, quantity, ratio, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import fitted_vectors
 from whitelab.scoring.paired import LEVEL
@@ -17,7 +17,6 @@ from whitelab.ui.results.scores import curve_of, number_of, shape_of
 from whitelab.ui.results.study import study
 from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.metric import number
-from whitelab.ui.widgets.verdict import p_value
 from whitelab.whitening import variant, whitens
 
 SMALL = 0.5  # points below which a change of score is not explained

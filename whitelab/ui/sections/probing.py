@@ -8,7 +8,7 @@ import streamlit as st
 from whitelab import figures
 from whitelab import probe as probes
 from whitelab.base.progress import Progress
-from whitelab.base.wording import capitalised, cut_note, layers_in_words, plain, quantity, spaced
+from whitelab.base.wording import bare, capitalised, cut_note, layers_in_words, p_value, plain, quantity, spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.figures import heights
@@ -30,7 +30,7 @@ from whitelab.ui.widgets.chart import chart, csv_button, rounded_table
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
 from whitelab.ui.widgets.note import note
-from whitelab.ui.widgets.verdict import bare, interval, p_value
+from whitelab.ui.widgets.verdict import interval
 from whitelab.whitening import too_few
 
 EXAMPLE = "Example written for this project, not a published benchmark."

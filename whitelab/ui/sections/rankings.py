@@ -9,7 +9,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.progress import Progress
-from whitelab.base.wording import plain, spaced
+from whitelab.base.wording import p_value, plain, spaced
 from whitelab.datasets import RetrievalSet
 from whitelab.encoding.embed import EmbedReport
 from whitelab.figures.style import wrapped
@@ -18,7 +18,7 @@ from whitelab.retrieval.metrics import METRICS
 from whitelab.retrieval.relevance import Retrieval, RetrievalCurve, RetrievalStanding, against, hits, retrieve
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
 from whitelab.scoring.setting import Setting
-from whitelab.statistics.significance import few_note
+from whitelab.statistics.significance import few_note, least_p
 from whitelab.store.embedding_store import Store
 from whitelab.ui.frame.fitted_on import fitted_on
 from whitelab.ui.frame.variants import LABELS
@@ -166,7 +166,7 @@ def judged(results: Sequence[Retrieval], comparison: Comparison) -> str:
 
 def _sentence(white: RetrievalStanding, comparison: Comparison, name: str) -> str:
     found = white.difference
-    p = verdict.p_value(found.p_value, 2 / (RESAMPLES + 1))
+    p = p_value(found.p_value, least_p(RESAMPLES))
     return (
         f"**{VERDICTS[white.verdict]}.** {name} moves {comparison.label} by {found.estimate:+.4f}, 95 % interval "
         f"{verdict.interval(found.low, found.high, '+', 4)} ({p}), from {spaced(RESAMPLES)} resamples of the queries."

@@ -1,8 +1,8 @@
 """What a comparison says, in words for the screen."""
 
-from whitelab.base.wording import capitalised, in_percent
+from whitelab.base.wording import bare, capitalised, in_percent, p_value
 from whitelab.scoring.paired import RESAMPLES, VERDICTS, Standing
-from whitelab.statistics.significance import NO_INTERVAL
+from whitelab.statistics.significance import NO_INTERVAL, least_p
 from whitelab.whitening import starved_remedy
 
 ICONS = {
@@ -16,21 +16,9 @@ ICONS = {
 }
 
 
-def p_value(value: float, floor: float = 0.001) -> str:
-    """`p = 0.034`, or `p < 0.001` at or below what a test can show, with spaces at which no line breaks."""
-    if value != value:
-        return "p\u00a0undefined"
-    return f"p\u00a0<\u00a0{floor:.3f}" if value <= floor else f"p\u00a0=\u00a0{value:.3f}"
-
-
 def bootstrap_p(standing: Standing) -> str:
     """The p-value of the bootstrap, which b resamples cannot show below 2 / (b + 1)."""
-    return p_value(standing.difference.p_value, 2 / (RESAMPLES + 1))
-
-
-def bare(p: str) -> str:
-    """A p-value without its name, for a place that is headed by it: `0.031`, `< 0.001`."""
-    return p.removeprefix("p\u00a0").removeprefix("=\u00a0")
+    return p_value(standing.difference.p_value, least_p(RESAMPLES))
 
 
 def tests(standing: Standing) -> str:
