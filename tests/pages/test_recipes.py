@@ -26,6 +26,7 @@ from .visiting import (
     alts,
     choose,
     code,
+    complete,
     data,
     downloads,
     go_to,
@@ -221,6 +222,7 @@ CHARTS = {
         "retrieval-queries": ("raw", "whitened"),
         "bits-frontier": ("bytes", "score", "low", "high"),
     },
+    "compare": {"row-against-row": ("a", "b", "difference", "difference_low", "difference_high", "p_value")},
     "advise": {"options": ("score", "difference")},
     "probe": {
         "accuracy": ("accuracy", "low", "high"),
@@ -335,8 +337,9 @@ def shown(folder, small) -> dict[str, Shown]:
                 bring(at, folder)
             for page in draw.sample(EVERY, pages) if isinstance(pages, int) else pages:
                 until(go_to(at, page))
-                if page == "compare" and name == "a task":
+                if page == "compare" and name in ("a task", "several tasks"):
                     press(at, "compare", lambda at: "LaTeX" in downloads(at))
+                    choose(at, lambda at: "row-against-row" in data(at) and complete(at), tested=True)
                 line = protocol(at).rpartition(" · ")[0]
                 found[f"{name}: {page}"] = Shown(code(at), live(at), line, numbers(at, page), charted(at, page))
     return found

@@ -101,12 +101,12 @@ def _counted(cells: Sequence[Cell]) -> str:
 def section(grid: Grid) -> str:
     """The button, and the grid where it was asked for or is known from before. Returns the lines that make it."""
     there = known(grid)
-    drawn = unasked(grid) or len(there) == grid.size
+    drawn, duels = unasked(grid) or len(there) == grid.size, ""
     label = f"Compare {quantity(grid.size, 'cell')}"
     if st.button(label, type="secondary" if drawn else "primary", key="compare", on_click=ask_again, args=(grid,)):
         st.session_state["grid"] = grid
     if drawn or st.session_state.get("grid") == grid:
-        draw(grid, mteb_files.rows(grid.tasks))
+        duels = draw(grid, mteb_files.rows(grid.tasks))
         st.markdown(comparing.random_beside_trained(there, grid))
     elif there:
         st.info(f"{len(there)} of {grid.size} cells are known from before. Press Compare for the others.")
@@ -118,8 +118,10 @@ def section(grid: Grid) -> str:
             "Nothing is computed before you press Compare: a model may have to be downloaded and every task embedded."
         )
     return (
-        grid_in_code(grid, "compare", "resample", "written") + "cells = list(compare(grid, store=whitelab.Store()))\n"
-        f"print(written(cells, 'markdown', {grid.preset!r}, {grid.corpus!r}, resample(cells), data=data))\n"
+        grid_in_code(grid, "compare", "resample", "written")
+        + "cells = list(compare(grid, store=whitelab.Store()))\ndrawn = resample(cells)\n"
+        + f"print(written(cells, 'markdown', {grid.preset!r}, {grid.corpus!r}, drawn, data=data))\n"
+        + duels
     )
 
 
@@ -143,8 +145,11 @@ def ask_again(grid: Grid) -> None:
         jobs().forget_finished(name_of(filled, grid))
 
 
-def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> None:
-    """The grid as it fills, above rows `given` from elsewhere; when full, intervals and tests, and downloads."""
+def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> str:
+    """The grid as it fills, above rows `given` from elsewhere; when full, intervals and tests, and downloads.
+
+    Returns the lines that put one row against another as the page does, empty where it does not.
+    """
     offered = views(grid)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         view = view_picker(grid)
@@ -158,7 +163,7 @@ def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> None:
     picture = lambda cells: table(cells, view, grid.preset, resampled.get(_stand(grid, cells)), given)  # noqa: E731
     cells = follow(job, picture, key="grid", caption=_counted, room=200)
     if cells is None:
-        return
+        return ""
     if views(grid) != offered:  # they came while this was drawn
         st.rerun()
     drawn = None
@@ -170,7 +175,8 @@ def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> None:
     downloads(view.of(cells), grid, drawn, given)
     if tested and drawn is not None:
         st.subheader("One row against another")
-        row_against_row(drawn, cells, grid.preset)
+        return row_against_row(drawn, cells, grid.preset)
+    return ""
 
 
 def _stand(grid: Grid, cells: Sequence[Cell]) -> str:
@@ -389,14 +395,14 @@ def intervals(grid: Grid, cells: Sequence[Cell]) -> Resampled | None:
     )
 
 
-def row_against_row(drawn: Resampled, cells: Sequence[Cell], preset: str) -> None:
+def row_against_row(drawn: Resampled, cells: Sequence[Cell], preset: str) -> str:
     """Choose two rows: what lies between them on each task and on average, and whether it is more than chance.
 
-    Its data names both rows and the `preset` they were scored under.
+    Its data names both rows and the `preset` they were scored under. Returns the lines that print it.
     """
     if len(drawn.rows) < 2:
         st.info("Two rows with a score are needed.")
-        return
+        return ""
     rows = list(drawn.rows)
     ranked = comparing.ranked(rows, cells)
     left, right = st.columns(2)
@@ -409,7 +415,7 @@ def row_against_row(drawn: Resampled, cells: Sequence[Cell], preset: str) -> Non
         duels = drawn.against(a, b)
     except KeyError:
         st.info("These two rows share no task with a score.")
-        return
+        return ""
     one_model = a[0] == b[0]
     names = [row[1] if one_model else _row(row) for row in (a, b)]
     st.markdown(plain(comparing.outcome(duels, *names)))
@@ -445,3 +451,4 @@ def row_against_row(drawn: Resampled, cells: Sequence[Cell], preset: str) -> Non
         f"share of resamples on the other side of 0, never below {least_p(RESAMPLES):.3f}. Where one correlation is "
         "the whole score, Williams' test must agree. A dot is open where the difference could be chance."
     )
+    return f"for one in drawn.against({a!r}, {b!r}):\n    print(one.task, one.a, one.b, one.difference, one.verdict)\n"
