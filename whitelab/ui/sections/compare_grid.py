@@ -271,7 +271,6 @@ def table(
         records,
         named | {name: number for name in names if view.shows != "95 % interval"},
         best=best,
-        hide_index=True,
         height=heights.table(max(len(records), 1)),
         placeholder="-",
         alt=f"{view.shows} of every model under every setting, a column for each task",
@@ -444,7 +443,6 @@ def row_against_row(drawn: Resampled, cells: Sequence[Cell], preset: str) -> str
             "A less B": st.column_config.NumberColumn(format="%+.2f"),
         },
         alt="Row A less row B on each task, with interval, p and verdict",
-        hide_index=True,
     )
     st.caption(
         f"Pairs are drawn anew {spaced(RESAMPLES)} times within each task, for both rows at once; p is twice the "

@@ -213,7 +213,7 @@ def rounded_table(
         plain = {name: "{:.16g}".format for name in table.select_dtypes("float") if name not in forms}
         shown = table.style.format(plain | dict(printed or {}), na_rep=options.get("placeholder", "None"))
         shown = shown.apply(bold, subset=list(best)) if best else shown
-    return st.dataframe(shown, column_config=dict(column_config), alt=alt, **{"hide_index": True} | options)
+    return st.dataframe(shown, column_config=dict(column_config), alt=alt, hide_index=True, **options)
 
 
 def text_width(texts: Iterable[str]) -> int:
