@@ -94,6 +94,17 @@ def test_every_rotation_keeps_inner_products_and_moves_coordinates(rotation):
     assert np.abs(turned - x).max() > 0.1
 
 
+def test_itq_takes_no_step_that_would_change_nothing(monkeypatch):
+    x, svd, taken = rows(60, 24), np.linalg.svd, []
+    full = np.linalg.qr(np.random.default_rng(0).standard_normal((24, 24)))[0].astype(np.float32)
+    for _ in range(compression.ITQ_STEPS):
+        u, _, wt = svd(np.where(x @ full >= 0, np.float32(1), np.float32(-1)).T @ x)
+        full = (u @ wt).T
+    monkeypatch.setattr(np.linalg, "svd", lambda matrix: taken.append(1) or svd(matrix))
+    assert np.array_equal(compression.itq(x), full)
+    assert 1 < len(taken) < compression.ITQ_STEPS
+
+
 def test_itq_brings_rows_nearer_to_their_signs_than_chance_does():
     x = rows(m=16) @ np.linalg.qr(np.random.default_rng(1).standard_normal((16, 16)))[0].astype(np.float32)
 

@@ -232,13 +232,16 @@ def _rotation(code: Code, rows: Float[np.ndarray, "t w"], seed: int):
 def itq(rows: Float[np.ndarray, "t w"], seed: int = 0) -> Float[np.ndarray, "w w"]:
     """The rotation R that brings rows V nearest to their signs, ||sgn(V R) - V R||^2, from a random one on.
 
-    Gong et al. 2013, section 2.2: B = sgn(V R), then R = W U^T with B^T V = U S W^T, `ITQ_STEPS` times. Not
-    `faiss.ITQMatrix`: that of faiss 1.15 ends no nearer to the signs than a random rotation is (measured).
+    Gong et al. 2013, section 2.2: B = sgn(V R), then R = W U^T with B^T V = U S W^T, `ITQ_STEPS` times; once B stays, R
+    does. Not `faiss.ITQMatrix`: that of faiss 1.15 ends no nearer to the signs than a random rotation is (measured).
     """
     start = np.random.default_rng(seed).standard_normal((rows.shape[1],) * 2)
-    rotation, rows = np.linalg.qr(start)[0].astype(np.float32), rows[:ITQ_ROWS]
+    rotation, rows, before = np.linalg.qr(start)[0].astype(np.float32), rows[:ITQ_ROWS], None
     for _ in range(ITQ_STEPS):
         signs = np.where(rows @ rotation >= 0, np.float32(1), np.float32(-1))
+        if before is not None and np.array_equal(signs, before):
+            break
+        before = signs
         u, _, wt = np.linalg.svd(signs.T @ rows)
         rotation = (u @ wt).T
     return rotation
