@@ -71,7 +71,7 @@ models, picked = (
 note = f"{PRESETS[preset].source}. {PRESETS[preset].note}"
 if PRESETS[preset].aggregate != (bar := chosen.setting.aggregate):
     ways = tuple(AGGREGATE_LABELS[way].partition(": ")[2] for way in (PRESETS[preset].aggregate, bar))
-    note += f" Of a task with subsets a score here ({ways[0]}) is not the bar's ({ways[1]}), of the same vectors."
+    note += f" With subsets, the same vectors score differently here ({ways[0]}) and in the bar ({ways[1]})."
 st.caption(note, help=f"Where it differs: {PRESETS[preset].departs}")
 preset_walk.say_what_lacks([preset], chosen.data.source, picked)
 stamp = file_stamp([file for info in infos for file in info.files])

@@ -129,8 +129,8 @@ PRESETS: dict[str, Preset] = {
         None,
         "mean/L-1",
         "mean/L-1",
-        "One Spearman over all pairs of a task's test split, the model's last layer, its own limit of length. SICK-R's "
-        "test split is all of SICK there, and here where the data has its three splits.",
+        "One Spearman over all pairs of a task's test split, the model's last layer, its own limit of length. SICK-R "
+        "is scored on all its pairs, as MTEB does, where the data has all three splits.",
         "MTEB takes the pooling a model was made with; here it is the mean, which most of them have.",
         whole=("sickr",),
     ),

@@ -230,7 +230,7 @@ def draw(advice: Advice) -> None:
     if advice.decided and advice.setting.pooling != "given":
         _use(advice)
     advised = next((one for one in evidence.options if _is_advised(one, advice)), evidence.best)
-    moved, which = advised.difference, "advised" if advice.decided else "the best of them"
+    moved, which = advised.difference, "advised" if advice.decided else "best option"
     headlines(
         Metric(
             f"{evidence.metric}, {which}",
