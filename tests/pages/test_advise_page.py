@@ -58,6 +58,13 @@ def test_each_purpose_has_the_librarys_answer_from_the_data_it_is_judged_by(smal
     shows(whitelab.advise_sentences(rows, setting, "rank"))
 
 
+def test_it_is_said_whether_what_the_bar_holds_was_tried(small):
+    at = until(start("advise", **small, k=5))
+    assert said(at, "the bar's layers among them, not its PCA whitening, k = 5.")
+    at = until(start("advise", **small, whitening="Soft whitening"))
+    assert said(at, "the bar's setting among them.")
+
+
 def test_the_cosine_that_calls_two_texts_the_same_is_in_what_leaves_the_page(small, space, leaving):
     until(start("advise", **small, purpose="threshold"))
     advice = whitelab.advise_pairs(space, whitelab.Setting.parse("L1:pca"), "threshold")

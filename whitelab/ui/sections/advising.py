@@ -213,7 +213,15 @@ def tried_on(advice: Advice) -> str:
     tried = f"Tried on {', '.join(most)} and {last}" if most else f"Tried on {last}"
     apart = evidence.unit == "pairs" and evidence.protocol["fit"] == "cross"
     fitted = " Every map was fitted on other sentences than those of the pairs it scores." if apart else ""
-    return f"{tried}, the bar's layers among them.{fitted}"
+    now = workspace.current().setting
+    here = any(_told(option.setting) == _told(now) for option in evidence.options)
+    bar = "the bar's setting among them" if here else f"the bar's layers among them, not its {LABELS.card(now)}"
+    return f"{tried}, {bar}.{fitted}"
+
+
+def _told(setting: Setting) -> tuple:
+    """What of a setting tells it from other options."""
+    return setting.layers, canonical(setting.whitening), setting.k
 
 
 def draw(advice: Advice) -> None:
@@ -279,7 +287,7 @@ def _of_what_judged(evidence: Evidence) -> None:
 def _use(advice: Advice) -> None:
     """The button that moves the bar to the advised setting, and what the bar does not have."""
     here, now = advice.setting, workspace.current().setting
-    there = (now.layers, now.whitening, now.k) == (here.layers, canonical(here.whitening), here.k)
+    there = _told(now) == _told(here)
     words = "The bar has it" if there else "Use it in the bar"
     st.button(words, key="use-advice", disabled=there, on_click=workspace.put, args=(here,))
     if advice.code != Code():
