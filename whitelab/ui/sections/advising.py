@@ -169,12 +169,16 @@ def _sentences(chosen: Workspace, purpose: str) -> Question | None:
     typed = st.text_area(
         "Sentences, one a line",
         key="advice-sentences",
+        persist_state="session",  # also while something else judges, or another page is open
         max_chars=upload_limits.PASTED,
         placeholder="Paste the texts you want to embed, one a line",
     )
     sentences = tuple(dict.fromkeys(line.strip() for line in typed.split("\n") if line.strip()))
     if len(sentences) < 4:
-        st.info("Paste four different sentences or more.")
+        st.info(
+            f"Paste four different sentences or more. The box takes {spaced(upload_limits.PASTED)} characters, and "
+            "nothing of a longer text."
+        )
         return None
     name = "/".join(("sentences", *chosen.embeds_by, own_data.text_key(str(hash(sentences)))))
 
