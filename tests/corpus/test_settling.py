@@ -1,6 +1,7 @@
 """Settling: a map fitted on the first chunks, measured on as many after them."""
 
 import os
+import shutil
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from whitelab import whitening
 from whitelab.corpus import settling as module
 from whitelab.corpus.chunks import merged_moments, read_moments
 from whitelab.corpus.fitting import isotropy
-from whitelab.corpus.manifest import status
+from whitelab.corpus.manifest import MANIFEST, status
 from whitelab.corpus.settling import settling
 from whitelab.store.held_folder import held
 
@@ -24,6 +25,7 @@ def folder(tmp_path_factory):
     made = embed(place / "text.txt", place / "out", str(build_model(place / "out")), chunk_texts=50)
     for second, name in enumerate(reversed(made.chunks)):
         os.utime(place / "out" / f"{name}.parquet", (1000 + second, 1000 + second))
+    os.utime(place / "out" / MANIFEST, (999, 999))
     return place / "out", made.chunks
 
 
@@ -71,6 +73,22 @@ def test_the_rate_and_what_is_left_come_from_the_times_of_files(folder):
             os.utime(place / f"{name}.parquet", (1000 + second, 1000 + second))
         aside.rename(gone)
     assert read_moments(place, names[-1]).count == 50
+
+
+@pytest.mark.parametrize("before", [0, 2])
+def test_the_first_chunks_of_several_workers_took_as_long_as_the_work_goes_on(folder, tmp_path, before):
+    place, names = tmp_path / "copy", folder[1]
+    shutil.copytree(folder[0], place)
+    os.utime(place / MANIFEST, (990, 990))
+    for number, name in enumerate(names):
+        when = 500 + number if number < before else 1000 + 0.01 * number
+        os.utime(place / f"{name}.parquet", (when, when))
+        if number > before + 1:
+            (place / f"{name}.parquet").unlink()
+    with held(place):
+        found = status(place)
+    assert found.rate == pytest.approx(100 / 10, rel=0.01)
+    assert found.seconds_left == pytest.approx((250 - 50 * before) / found.rate)
 
 
 def test_before_two_chunks_nothing_is_measured(tmp_path):

@@ -216,7 +216,8 @@ class Status:
 def status(folder: str | Path, lately: int = 32) -> Status:
     """The state of a folder, read from its files alone, so that it can be asked anywhere and stops nothing.
 
-    The rate is that of the last chunks (`lately` of them) since work was last taken up.
+    The rate is that of the last chunks (`lately` of them) since work was last taken up: while it goes on, since the
+    manifest was written, for the first chunks of several workers come at once.
     Raises DataError without manifest.
     """
     manifest, folder = Manifest.read(folder), existing_path(folder)
@@ -231,10 +232,12 @@ def status(folder: str | Path, lately: int = 32) -> Status:
     gaps = [late - early for (early, _), (late, _) in pairwise(last)]
     pause = max(_PAUSE, _PAUSE_OF_GAPS * median(gaps)) if gaps else _PAUSE
     last = last[max((i for i, gap in enumerate(gaps, start=1) if gap > pause), default=0) :]
+    running, begun = is_held(folder), (folder / MANIFEST).stat().st_mtime
+    if running and (times[-lately - 1 : -lately] or [(begun, 0)])[0][0] <= begun:  # nothing came between
+        last = [(begun, 0), *(one for one in times if one[0] > begun)]
     took = last[-1][0] - last[0][0] if len(last) > 1 else 0.0
     # The first of them ends where the time begins.
     rate = sum(size for _, size in last[1:]) / took if took > 0 else None
-    running = is_held(folder)
     under_way = (total - done) / rate if rate and running is not False else None
     left = under_way if total > done else (0.0 if times else None)
     return Status(
