@@ -75,12 +75,8 @@ class Mouse:
         if len(options) == 1:
             strip.get_by_role("radiogroup").get_by_text(options[0], exact=True).click()
         else:
-            field = strip.locator("[data-testid=stMultiSelect]")
             for option in options:
-                self.rest()  # a run that ends meanwhile closes the list
-                line = self.page.get_by_role("option", name=option, exact=True)
-                pick(line, field.locator("input"), field.get_by_text(option, exact=True).is_visible)
-            self.page.keyboard.press("Escape")
+                strip.get_by_role("button", name=option, exact=True).click()
         self.press("Predict")
 
     def drag(self, handle, x, y):
@@ -94,8 +90,9 @@ class Mouse:
         self.rest()  # or the end of the run that asks draws the first handle anew
         for i, height in enumerate(heights):
             handle = self.page.locator(f".wl-handle[data-place='{i}']")
-            handle.scroll_into_view_if_needed()
-            box = handle.locator("..").bounding_box()
+            plane = handle.locator("..")  # which stays where the handle is drawn anew
+            plane.scroll_into_view_if_needed()
+            box = plane.bounding_box()
             y = box["y"] + TOP + (HIGH - height) * (ROOM - TOP - FOOT) / (HIGH - LOW)
             x = handle.bounding_box()["x"] + 22
             self.drag(handle, x, y)
@@ -134,11 +131,9 @@ class Keyboard(Mouse):
             strip.get_by_role("radio", name=options[0], exact=True).focus()
             self.page.keyboard.press("Space")
         else:
-            strip.locator("[data-testid=stMultiSelect] input").focus()
             for option in options:
-                self.page.keyboard.type(option)
-                self.page.keyboard.press("Enter")
-            self.page.keyboard.press("Escape")
+                strip.get_by_role("button", name=option, exact=True).focus()
+                self.page.keyboard.press("Space")
         self.press("Predict")
 
     def steps(self, handle, by, keys, size):

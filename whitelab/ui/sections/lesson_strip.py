@@ -253,7 +253,7 @@ def _field(here: Place, ask: Number | Choice):
         )
     if ask.several == 1:
         return st.radio("Your prediction", ask.options, index=None, key=key)
-    return st.multiselect("Your prediction", ask.options, max_selections=ask.several, key=key, placeholder="Choose")
+    return st.pills("Your prediction", ask.options, selection_mode="multi", key=key)  # no list that covers the button
 
 
 def _predict(here: Place, label: str = "Predict") -> bool:
