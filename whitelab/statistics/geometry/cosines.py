@@ -60,15 +60,17 @@ def row_cosines(
     z: Float[Tensor | np.ndarray, "n d"], first: Int[Tensor | np.ndarray, "p"], second: Int[Tensor | np.ndarray, "p"]
 ) -> Float[Tensor, "p"]:
     """`pair_cosines(z[first], z[second])`, with each row's length computed once and pairs in cache-sized parts."""
-    z = exact(check_shape(z, "z", "n d"))
+    z = exact(check_shape(z, "z", "n d")).detach()
     first, second = check_integers(first, "first", "p"), check_integers(second, "second", "p")
     if first.shape != second.shape:
         raise ValueError(f"first and second must share the shape [p], got {list(first.shape)} and {list(second.shape)}")
+    first, second = (rows + len(z) * (rows < 0) for rows in (first, second))
     count = at_once(z.device, _PAIRS_PER_PART, 3 * 8 * z.shape[1])
     dots, squares = z.new_empty(len(first)), torch.linalg.vector_norm(z, dim=-1).square_()
-    # Into one table: a small one for each part would lie in what the last part has freed, and the next take new memory.
+    # `z[a]` would ask all threads for a few rows, and wait for each where others hold the processors. Sums go into one
+    # table: a small one for each part would lie in what the last part has freed, and the next take new memory.
     for a, b, into in zip(*(rows.split(count) for rows in (first, second, dots)), strict=True):
-        torch.sum(z[a].mul_(z[b]), -1, out=into)
+        torch.sum(z.index_select(0, a).mul_(z.index_select(0, b)), -1, out=into)
     return cosines_from(dots, squares[first], squares[second])
 
 
