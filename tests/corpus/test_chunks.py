@@ -386,6 +386,13 @@ def test_a_csv_whose_first_line_names_no_columns_is_left_out_whole(tmp_path, hea
     assert [(one.where, one.whole) for one in refused] == [("a.csv", True)]
 
 
+def test_of_a_quote_in_a_csv_that_is_never_closed_it_is_said_how_many_lines_it_took(tmp_path):
+    (tmp_path / "a.csv").write_text('text,text\na man,first\n"water,first\n' + "a dog,first\n" * 9)
+    refused = []
+    assert [text for _, text in read_texts(tmp_path, refused.append)] == ["a man"]
+    assert [str(one) for one in refused] == ["a.csv:3: unexpected end of data, with 9 lines after it"]
+
+
 def test_of_a_csv_nothing_is_cut_without_a_word(tmp_path):
     long = "a " * (LINE_BYTES // 4)
     (tmp_path / "a.csv").write_text(f"text,note\n{long},x\n{long}, {long}\nb,x\n")

@@ -107,8 +107,9 @@ def read_texts(
     Files are named by their path below `source` where that is a folder, or below the folder in which a glob begins.
 
     `refuse` is told of every line that is left out (too long, not UTF-8, NUL, not a record with a text), and of
-    a file that cannot be read on. The first line of a .csv names its columns, and a quoted cell may hold line ends.
-    Raises DataError as `text_files`.
+    a file that cannot be read on. The first line of a .csv names its columns, of two of one name the first is taken,
+    and a quoted cell may hold line ends: after a line that is too long nobody knows where a row begins, so the file is
+    not read on. Raises DataError as `text_files`.
     """
     folder = data_path(source)
     if not folder.is_dir():
@@ -215,7 +216,7 @@ def _rows(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, t
     delimiter = max(split, key=lambda one: ({*needed} <= {*split[one]}, len(split[one])))
     names = split[delimiter]
     _check_columns(names, needed)
-    rows, places = csv.reader(lines, delimiter=delimiter, strict=True), {name: i for i, name in enumerate(names)}
+    rows, places = csv.reader(lines, delimiter=delimiter, strict=True), {name: names.index(name) for name in names}
     while True:
         number = rows.line_num + 2
         try:
@@ -226,7 +227,9 @@ def _rows(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, t
         except StopIteration:
             return
         except (csv.Error, UnicodeEncodeError) as problem:
-            yield number, ValueError("not UTF-8" if isinstance(problem, UnicodeEncodeError) else str(problem))
+            why = "not UTF-8" if isinstance(problem, UnicodeEncodeError) else str(problem)
+            after = rows.line_num + 1 - number  # which an open quote took, or the row had of its own
+            yield number, ValueError(why + f", with {quantity(after, 'line')} after it" * (after > 0))
             continue
         if row:
             yield number, (row[places[id_column]] or None if id_column in places else None, row[places[text_column]])
