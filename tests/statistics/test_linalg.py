@@ -222,6 +222,6 @@ def test_products_with_a_triangle_are_the_whole_ones(dim, monkeypatch):
 
 @pytest.mark.parametrize("of", [linalg.eigen, linalg.eigen_all, linalg.eigenvalues])
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_a_matrix_that_is_not_finite_is_refused_in_words(of, bad):
+def test_what_lapack_fails_on_is_refused_in_words(of, bad):
     with pytest.raises(ValueError, match="matrix must hold finite numbers"):
         of(torch.full((4, 4), bad, dtype=torch.float64))

@@ -125,7 +125,7 @@ def times_lower(
 def eigenvalues(matrix: Float[Tensor, "d d"]) -> Float[Tensor, "d"]:
     """All eigenvalues of a symmetric positive semi-definite matrix, descending, negatives set to 0.
 
-    Raises ValueError where it is not finite.
+    Raises ValueError where LAPACK fails on it, which finite numbers do not bring about.
     """
     with _finite():
         return torch.linalg.eigvalsh(exact(matrix)).flip(0).clamp_min(0)
@@ -192,8 +192,8 @@ def eigen_all(matrix: Float[Tensor, "d d"]) -> Eigen:
     """Eigendecomposition with the null directions, their values set to 0 where rounding made them negative.
 
     For maps that divide by nothing that vanishes. The sign of each eigenvector is fixed so that its
-    largest coordinate is positive: the result does not depend on the linear algebra library. Raises ValueError for a
-    matrix that is not finite.
+    largest coordinate is positive: the result does not depend on the linear algebra library. Raises ValueError as
+    `eigenvalues`: one number that is not finite among others may give NaN instead.
     """
     with _finite():
         values, vectors = torch.linalg.eigh(exact(matrix))
