@@ -36,7 +36,7 @@ def test_each_line_of_the_table_has_the_test_that_the_answer_rests_on(document, 
         first = row is rows[0]
         assert line.endswith(row["setting"]) or row["code"] != "float32"
         least = not first and row["p_value"] <= 2 / (row["resamples"] + 1)
-        p = "-" if first else "<\u00a0" * least + f"{max(row['p_holm'], 0.001 * least):.3f}"
+        p = "-" if first else "< " * least + f"{max(row['p_holm'], 0.001 * least):.3f}"
         assert f")  {p:>7}  " in line
 
 

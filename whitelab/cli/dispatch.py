@@ -109,8 +109,12 @@ def _kept(args) -> str:
 
 
 def _written(result: dict, lines: list[str], as_json: bool) -> str:
-    """The result in letters that stdout can encode: JSON has escapes for the others, lines have question marks."""
-    text = json.dumps(result, allow_nan=False, ensure_ascii=False) if as_json else "\n".join(lines)
+    """The result in letters that stdout can encode: JSON has escapes for the others, lines have question marks.
+
+    A terminal breaks lines wherever they end, so that spaces that keep words together on a page are usual ones here.
+    """
+    plain = "\n".join(lines).replace("\u00a0", " ")
+    text = json.dumps(result, allow_nan=False, ensure_ascii=False) if as_json else plain
     coding = sys.stdout.encoding or "utf-8"  # text that is kept in memory has none
     try:
         text.encode(coding)
