@@ -282,7 +282,7 @@ KEPT = """() => [...document.querySelectorAll("[data-testid=stMain] :is(h2, h3)"
     const words = next?.querySelector("[data-testid=stCaptionContainer]") ? [next] : []
     return [one, ...words].map(each => [each.textContent, getComputedStyle(each).breakAfter])
 })"""
-PRESSED = "[data-testid=stMain] :is([data-testid$=Button], [data-testid=stTooltipIcon], summary):visible"
+PRESSED = "[data-testid=stMain] :is([data-testid$=Button], [data-testid=stTooltipIcon], summary, .modebar):visible"
 
 
 def test_on_paper_nothing_is_to_be_pressed_and_a_heading_and_its_caption_stay_with_what_they_are_of(app, visit):
@@ -295,6 +295,17 @@ def test_on_paper_nothing_is_to_be_pressed_and_a_heading_and_its_caption_stay_wi
     assert {after for _, after in kept} == {"avoid"}
     heights = page.get_by_test_id("stMetric").evaluate_all("all => all.map(one => getComputedStyle(one).minHeight)")
     assert set(heights) == {"0px"}
+    page.emulate_media(media="screen")
+
+
+def test_on_paper_the_sentences_of_an_open_list_stand(app, visit):
+    page = visit(app).open("anisotropy?space=Neighbours&inspect=man")
+    page.get_by_text("sentences have that").click()
+    found = page.locator("[class*=st-key-inspect-] button:visible")
+    found.first.wait_for()
+    listed = found.all_inner_texts()
+    page.emulate_media(media="print")
+    assert found.all_inner_texts() == listed
     page.emulate_media(media="screen")
 
 

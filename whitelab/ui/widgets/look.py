@@ -94,8 +94,9 @@ STYLE = """<style>
     .js-plotly-plot text[style*="fill: rgb(230, 234, 241)"] { fill: #566070 !important; }
     .js-plotly-plot path[style*="stroke: rgb(49, 51, 63)"] { stroke: #E6EAF1 !important; }
     .js-plotly-plot rect[style*="fill: rgb(17, 22, 29)"] { fill: #FFFFFF !important; }
-    [data-testid=stSidebar], .st-key-strip, [data-testid=stTooltipIcon], .st-key-lesson-ways,
-    [data-testid=stElementContainer]:has(> [data-testid=stButton], > [data-testid=stDownloadButton]),
+    [data-testid=stSidebar], .st-key-strip, [data-testid=stTooltipIcon], .st-key-lesson-ways, .js-plotly-plot .modebar,
+    [data-testid=stElementContainer]:not([class*=st-key-inspect-]):has(> [data-testid=stButton]),
+    [data-testid=stElementContainer]:has(> [data-testid=stDownloadButton]),
     [data-testid=stLayoutWrapper]:has(> [data-testid=stExpander] > details:not([open])) { display: none !important; }
     [class*=st-key-said-], .st-key-explanation, [data-testid=stMetric] { min-height: 0 !important; }
     [data-testid=stCode] :is(pre, code) { white-space: pre-wrap !important; }
