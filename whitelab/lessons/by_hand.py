@@ -5,6 +5,7 @@ import torch
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons import clouds
 from whitelab.lessons.lesson import (
+    SCORE,
     Answer,
     Choice,
     Cloud,
@@ -62,10 +63,9 @@ def _ask_bars(space: LayerEmbeddings) -> str:
     setting = setting_on(space, _SETTING)
     layer, raw = setting.layers[0], spearman(space, setting.raw)
     return (
-        "The same with real sentences. The **score** says how well cosines rank pairs of sentences the way people do: "
-        f"100 is perfect, 0 is chance. Layer {layer} scores {written(raw)} raw. PCA, ZCA and Cholesky whitening are "
-        "three ways to get the identity there: variance 1 in every dimension, nothing shared between two. **Which of "
-        "the three scores most, and by how much? Draw them.**"
+        f"The same with real sentences. {SCORE} Layer {layer} scores {written(raw)} raw. PCA, ZCA and Cholesky "
+        "whitening are three ways to get the identity there: variance 1 in every dimension, nothing shared between "
+        "two. **Which of the three scores most, and by how much? Draw them.**"
     )
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons.lesson import (
+    SCORE,
     Answer,
     Choice,
     Curve,
@@ -224,9 +225,13 @@ LESSON = Lesson(
     "The first coordinates matter most, and every dimension that is dropped costs something.",
     (
         Step(
-            "Memory and search time grow with the number of dimensions. Keep half of them, of the last layer. "
-            "**Which half leads?**",
-            Choice((*_KEPT.values(), _NO_LEAD), rule=f"That is more than {_TIE:g} points above each of the others."),
+            "Memory and search time grow with the number of dimensions. Keep half of them, of the last layer. The "
+            "strongest directions are those along which sentences differ most; softly whitened, they are turned down "
+            f"half as far as whitened. {SCORE} **Which half scores highest?**",
+            Choice(
+                (*_KEPT.values(), _NO_LEAD),
+                rule=f"To lead is to be more than {_TIE:g} points above each of the others.",
+            ),
             which_half,
             scored="L-1",
         ),

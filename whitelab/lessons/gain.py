@@ -10,6 +10,8 @@ from whitelab import whitening
 from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons.lesson import (
+    INTERVAL,
+    SCORE,
     Answer,
     Choice,
     Lesson,
@@ -53,8 +55,7 @@ def _ask_lower(space: LayerEmbeddings) -> str:
     layer = _lowest(space)
     words = ", where no word has seen another yet," if layer == 0 and space.origin.pooling == "mean" else ""
     return (
-        "The **score** says how well cosines rank pairs of sentences the way people do: 100 is perfect, 0 is chance. "
-        f"Layer {layer}{words} scores {written(_raw(space, f'L{layer}'))} raw. "
+        f"{SCORE} Layer {layer}{words} scores {written(_raw(space, f'L{layer}'))} raw. "
         "**What does it score once it is whitened**: moved so that the mean is the origin, and stretched so that every "
         "direction counts alike?"
     )
@@ -158,8 +159,8 @@ def _ask_unseen(space: LayerEmbeddings) -> str:
     them = f"the {pairs} pairs of the subset **{apart.genre}**" if apart.genre else f"{pairs} {of}"
     return (
         f"Set aside {them}, fit the map on all other sentences, and score these pairs. "
-        "**Is there a setting whose gain over its own raw layers is hardly luck?** Then the 95 % interval of the "
-        "difference lies above 0. Softly whitened means that strong directions are turned down only half as far."
+        "**Is there a setting whose gain over its own raw layers is hardly luck?** Then "
+        f"{INTERVAL} lies above 0. Softly whitened means that strong directions are turned down only half as far."
     )
 
 

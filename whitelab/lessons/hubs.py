@@ -10,6 +10,7 @@ from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons.lesson import (
     FEW,
+    SCORE,
     Answer,
     Choice,
     Lesson,
@@ -117,7 +118,7 @@ def _ask_largest(space: LayerEmbeddings) -> str:
 
 def _ask_number(space: LayerEmbeddings) -> Number:
     highest = len(looked_at(space)) - 1
-    return Number("Lists with the largest hub", geometry.TOP, highest, 1, 0.3, relative=True)
+    return Number("Lists it is on", geometry.TOP, highest, 1, 0.3, relative=True)
 
 
 def nearer_to_the_mean(space: LayerEmbeddings, near: Neighbours, setting: Setting) -> float:
@@ -207,7 +208,7 @@ LESSON = Lesson(
     (
         Step(_ask_largest, _ask_number, largest_hub),
         Step(
-            "Now whiten the layer. **What happens to the largest hub, and to the score?**",
+            f"Now whiten the layer. {SCORE} **What happens to the largest hub, and to the score?**",
             Choice(tuple(_ENDS.values()), rule="Right where both parts are."),
             whitened_hub,
             scored=_SETTING,

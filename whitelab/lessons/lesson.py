@@ -20,6 +20,10 @@ _ROUNDING = 1e-6
 _SIMILAR = "gt4"  # of `geometry.POSITIVES`, as pages and commands have it at first
 _TOP = 5.0  # of the scale on which `geometry.POSITIVES` are
 
+# What a lesson says where it first has the term.
+SCORE = "The **score** says how well cosines rank pairs of sentences the way people do: 100 is perfect, 0 is chance."
+INTERVAL = "the **95 % interval** of the difference, in which 95 of 100 redraws of the pairs put it,"
+
 
 class NoAnswer(ValueError):
     """The space has no answer to the question; the message says why."""

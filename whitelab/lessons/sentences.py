@@ -7,6 +7,7 @@ from statistics import median
 from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons.lesson import (
+    SCORE,
     Answer,
     Choice,
     Curve,
@@ -72,8 +73,8 @@ def _ask_curve(space: LayerEmbeddings) -> str:
     raw = _raw(space)
     return (
         f"A whitening map is fitted on sentences, and it has d = {space.dim} directions to measure. Fit it on n of "
-        f"them, drawn at random, and score all pairs with it. Raw, the last layer scores {written(raw)}. **Draw the "
-        "score of the whitened layer for each n.**"
+        f"them, drawn at random, and rank all pairs with it. {SCORE} Raw, the last layer scores {written(raw)}. "
+        "**Draw the score of the whitened layer for each n.**"
     )
 
 
@@ -145,7 +146,8 @@ def _narrow(space: LayerEmbeddings) -> int:
 def _ask_shrunk(space: LayerEmbeddings) -> str:
     raw = _raw(space)
     return (
-        "**Shrinkage** mixes the measured covariance with a round one, the more the fewer sentences there are, so that "
+        "**Shrinkage** mixes the measured **covariance**, how much dimensions vary and how much together, with a round "
+        "one, the more the fewer sentences there are, so that "
         f"weak directions are trusted less. Raw, the last layer scores {written(raw)}. **What does it score under a "
         f"shrunk map that was fitted on n = {_narrow(space)} sentences?**"
     )

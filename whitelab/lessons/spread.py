@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons.lesson import (
     FEW,
+    SCORE,
     Answer,
     Choice,
     Lesson,
@@ -176,8 +177,8 @@ LESSON = Lesson(
             scored=_SETTING,
         ),
         Step(
-            "Spread evenly is good, and so is similar sentences close together. **Which of four maps of this layer "
-            "ranks the pairs best?**",
+            f"To spread evenly is good, and so is to keep similar sentences close together. {SCORE} "
+            "**Which of four maps of this layer scores best?**",
             _ask_best,
             best_score,
             scored=_SETTING,

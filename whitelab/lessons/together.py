@@ -10,6 +10,8 @@ from torch import Tensor
 from whitelab.base.wording import layers_in_words, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons.lesson import (
+    INTERVAL,
+    SCORE,
     Answer,
     Choice,
     Lesson,
@@ -71,9 +73,9 @@ def _gains(space: LayerEmbeddings) -> dict[Layers, float]:
 def _ask_count(space: LayerEmbeddings) -> str:
     count = len(_gains(space))
     return (
-        "The average of two layers is a vector of as many numbers as one. Take every two layers of this model that "
-        f"have a score, {count} averages, without any whitening. **How many score higher than the better of their two "
-        "layers alone?**"
+        f"The average of two layers is a vector of as many numbers as one. {SCORE} Take every two layers of this model "
+        f"that have a score, {count} averages, without any whitening. **How many score higher than the better of their "
+        "two layers alone?**"
     )
 
 
@@ -230,7 +232,7 @@ def _ask_half(space: LayerEmbeddings) -> str:
     return (
         "Now choose by score. On a half of the pairs, take the best of all averages of two layers, and the best layer. "
         f"Then score both on the {spaced(int(late.sum()))} other pairs, whose sentences the first half does not have. "
-        "**Which is ahead there?**"
+        f"Luck is ruled out where {INTERVAL} has no 0. **Which is ahead there?**"
     )
 
 
@@ -253,7 +255,7 @@ LESSON = Lesson(
         ),
         Step(
             _ask_half,
-            Choice(tuple(_ENDS.values()), rule="Luck is ruled out where the 95 % interval of the difference has no 0."),
+            Choice(tuple(_ENDS.values()), rule="A difference that may be luck puts neither ahead."),
             on_the_other_half,
         ),
     ),

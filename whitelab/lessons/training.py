@@ -12,6 +12,7 @@ from torch import Tensor
 
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons.lesson import (
+    SCORE,
     Answer,
     Choice,
     Lesson,
@@ -132,9 +133,13 @@ def _ask_collapse(space: LayerEmbeddings) -> str:
     )
 
 
-def _ask_survivor(space: LayerEmbeddings) -> str:
-    _started_apart(space)
-    return "W-MSE and plain MSE have no negatives. **Which of the two keeps sentences apart?**"
+def _ask_without_negatives(space: LayerEmbeddings) -> str:
+    start = _started_apart(space)
+    return (
+        "W-MSE has no negatives: it never pushes two sentences apart. At random directions, before the first step, "
+        f"two random sentences have a mean cosine of {written(start.mean_cosine)}. **What is it under W-MSE's map "
+        f"after {_STEPS} steps?**"
+    )
 
 
 _NOBODY = "None of them"
@@ -162,30 +167,25 @@ def collapse(space: LayerEmbeddings) -> Answer:
     return Answer(worst if fallen else _NOBODY, words, numbers, accepted=fallen or (_NOBODY,))
 
 
-def survivor(space: LayerEmbeddings) -> Answer:
-    """Which run without negatives keeps sentences apart."""
+def without_negatives(space: LayerEmbeddings) -> Answer:
+    """How near two random sentences are under the map of W-MSE, beside those of the other runs."""
     _started_apart(space)
-    ends = _last(space)
-    without = {name: ends[OBJECTIVES[name_]] for name_, name in OBJECTIVES.items() if name_ != "simcse"}
-    alive = tuple(name for name, point in without.items() if point.mean_cosine < _COLLAPSED)
-    cosines = {name: point.mean_cosine for name, point in ends.items()}
+    cosines = {name: point.mean_cosine for name, point in _last(space).items()}
     every = ", ".join(f"{name} {written(cosine)}" for name, cosine in cosines.items())
-    if alive == ("W-MSE",):
+    fallen = {name for name, cosine in cosines.items() if cosine >= _COLLAPSED}
+    if "W-MSE" in fallen:
+        why = "W-MSE has collapsed here."
+    elif "Plain MSE" in fallen:
         why = (
             "W-MSE compares views only after it has whitened the batch. A batch whose sentences all lie in one place "
             "cannot be whitened, so the collapse is ruled out without pushing any two sentences apart."
         )
-        if cosines["SimCSE"] < _COLLAPSED:
+        if "SimCSE" not in fallen:
             why += " SimCSE keeps them apart too, but it has negatives: every other sentence of the batch."
-    elif len(alive) > 1:
-        why = "Both without negatives keep sentences apart after these few steps."
-    elif alive:
-        why = f"Of the two without negatives only {alive[0]} keeps sentences apart after these few steps."
     else:
-        why = "Both without negatives have collapsed here."
+        why = "Plain MSE, which does not whiten, keeps sentences apart too after these few steps."
     words = f"Mean cosine of two random sentences after {written(_STEPS)} steps: {every}. {why}"
-    numbers = {"steps": _STEPS} | cosines
-    return Answer(alive[0] if alive else _NOBODY, words, numbers, accepted=alive or (_NOBODY,), paths=_records(space))
+    return Answer(cosines["W-MSE"], words, {"steps": _STEPS} | cosines, paths=_records(space))
 
 
 def _records(space: LayerEmbeddings) -> dict[str, tuple[dict, ...]]:
@@ -198,11 +198,12 @@ def _records(space: LayerEmbeddings) -> dict[str, tuple[dict, ...]]:
 
 
 def _ask_gain(space: LayerEmbeddings) -> str:
-    raw = spearman(space, setting_on(space, _SETTING).raw)
+    setting = setting_on(space, _SETTING)
+    raw, (layer,) = spearman(space, setting.raw), setting.layers
     return (
-        f"A map to {_width(space)} random directions is trained for {_STEPS} steps of SimCSE, which reads sentences "
-        f"only, never a **gold score**, people's mark of a pair. Raw, the layer scores {written(raw)}. **What "
-        "does the trained map score?**"
+        f"{SCORE} Raw, layer {layer} has {written(raw)}. A map that starts at {_width(space)} random directions of it "
+        f"is trained for {_STEPS} steps of SimCSE, which reads sentences only, never a **gold score**, people's mark "
+        "of a pair. **What does the trained map score?**"
     )
 
 
@@ -250,9 +251,9 @@ LESSON = Lesson(
             slow="Training three maps",
         ),
         Step(
-            _ask_survivor,
-            Choice(("W-MSE", "Plain MSE", _NOBODY), rule=f"That is a mean cosine below {_COLLAPSED:g}."),
-            survivor,
+            _ask_without_negatives,
+            Number("Mean cosine under W-MSE's map", -1.0, 1.0, 0.01, 0.15),
+            without_negatives,
             slow="Training three maps",
         ),
         Step(
