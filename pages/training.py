@@ -6,7 +6,7 @@ from whitelab.base.wording import capitalised, plain
 from whitelab.encoding.names import ModelError
 from whitelab.training import objectives, runs
 from whitelab.training.objectives import OBJECTIVES
-from whitelab.ui.frame.page import DEMO_NOTE, close_page, is_demo, open_aside
+from whitelab.ui.frame.page import DEMO_NOTE, close_page, open_aside
 from whitelab.ui.results import long_runs
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.training import background, before_after, board, form, request
@@ -62,9 +62,7 @@ before_after.draw(known)
 here = workspace.current()
 opened = here and st.session_state[workspace.OPENED]
 if plan is not None:
-    st.caption(plain(request.protocol_line(plan)))
-    if plan.scored.demo and not (opened and is_demo(opened)):
-        st.caption(DEMO_NOTE)
+    st.caption(plain(request.protocol_line(plan)) + f". {DEMO_NOTE}" * plan.scored.demo)
 
 chosen = OBJECTIVES[objectives.parse(plan.config.objective).name] if plan else next(iter(OBJECTIVES.values()))
 differs = f". Where it differs: {plain(chosen.departs)}" if chosen.departs else ""

@@ -244,9 +244,8 @@ def close_page(
     score = scored(opened.space, chosen.setting)
     _hand_out(score, opened.space, code, answer)
     note(*unsaid(st.session_state[OF_PAIRS]), of="the bar's pairs")
-    st.caption(f"Live score: {plain(score.line())} · {quantity(score.pairs, 'pair')}")
-    if is_demo(opened):
-        st.caption(DEMO_NOTE)
+    pairs = quantity(score.pairs, "pair") + f". {DEMO_NOTE}" * is_demo(opened)
+    st.caption(f"Live score: {plain(score.line())} · {pairs}")
 
 
 def _hand_out(score: Score, space: LayerEmbeddings, code: str, answer: str = "") -> None:
