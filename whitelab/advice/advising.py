@@ -51,6 +51,9 @@ CLUSTERINGS, CLUSTER_STARTS = 10, 5  # runs of k-means of each option, and the s
 CLUSTER_SPLITS, RUNS_OF_HALF = 12, 3
 # Of the whole time, in percent, that measuring the options takes, the rest being resamples: on the demonstration set.
 _MEASURING = {"rank": 60, "threshold": 40, "store": 98, "classify": 98, "cluster": 100}
+# Of the numbers of a vector, the power with which an option's time grows: 384, 192, 96 and 48 numbers of TREC's
+# questions took 11 (whitened 20), 3.5, 2 and 1 s to classify, and 46, 20, 12 and 5 s to group.
+_POWER = {"classify": 1.5, "cluster": 1.0}
 STORED = ("float32", "int8", "binary+itq")  # with faiss; without it float32 alone
 
 
@@ -234,7 +237,8 @@ def advise_texts(
     if purpose == "cluster":
         return answer(_grouped(space, data, settings, model, progress), purpose)
     how, (measuring, weighing) = How("linear"), _parts(progress, purpose)
-    found = _each(settings, lambda setting: probe(space, data, setting, how, model=model), measuring)
+    costs = _costs(settings, space.dim, purpose)
+    found = _each(settings, lambda setting: probe(space, data, setting, how, model=model), measuring, costs)
     hits = 100 * torch.from_numpy(np.stack([one.hits for one in found])).double()
     texts = same_texts(data)[np.array(data.split) == data.scored_split] if data.scored_split else same_texts(data)
     _, place, rows = np.unique(texts, return_inverse=True, return_counts=True)  # which stay together when drawn anew
@@ -256,7 +260,8 @@ def _grouped(
     labels = torch.tensor(data.y)
     halves = random_halves(space.n_sentences, CLUSTER_SPLITS).bool()  # a text that occurs twice is in one of them
     measuring, _ = _parts(progress, "cluster")
-    found = _each(settings, lambda setting: _agreements(space, setting, rows, labels, halves), measuring)
+    costs = _costs(settings, space.dim, "cluster")
+    found = _each(settings, lambda setting: _agreements(space, setting, rows, labels, halves), measuring, costs)
     whole, parts, dims = zip(*found, strict=True)
     scores, of_halves = torch.tensor(whole, dtype=torch.float64), torch.tensor(parts, dtype=torch.float64)
     drawn = halved(scores, of_halves, enough(len(settings)))
@@ -356,9 +361,15 @@ def _parts(progress: Progress, purpose: str) -> tuple[Progress, Progress]:
     return part_of(progress, 0, share, 100), part_of(progress, share, 100 - share, 100)
 
 
-def _each(settings: tuple[Setting, ...], measure, progress: Progress) -> list:
-    found = []
-    for setting in settings:
+def _each(settings: tuple[Setting, ...], measure, progress: Progress, costs: Sequence[float] | None = None) -> list:
+    """What is measured of each setting; `progress` counts them by what they cost, where that differs much."""
+    found, cost, done = [], costs or [1.0] * len(settings), 0.0
+    for setting, own in zip(settings, cost, strict=True):
         found.append(measure(setting))
-        progress(len(found), len(settings))
+        done += own
+        progress(round(1000 * done / sum(cost)), 1000)
     return found
+
+
+def _costs(settings: tuple[Setting, ...], dim: int, purpose: str) -> list[float]:
+    return [((setting.k or dim) / dim) ** _POWER[purpose] for setting in settings]
