@@ -28,6 +28,7 @@ from whitelab.advice.advising import CLUSTER_STARTS, CLUSTERINGS, ON_PAIRS, ON_S
 from whitelab.advice.answer import FEW
 from whitelab.advice.candidates import candidates
 from whitelab.advice.evidence import Option, Tried, enough, random_halves, weigh
+from whitelab.base import threads
 from whitelab.base.installation import MissingLibraryError
 from whitelab.base.wording import capitalised
 from whitelab.datasets import LabelledTexts, load_labelled, load_retrieval
@@ -441,6 +442,27 @@ def test_searches_and_texts_are_measured_as_on_their_own_pages(tmp_path):
     assert grouped.baseline.score > 40
     read = advise_texts(space, data, Setting((2,)), "classify").evidence
     assert read.baseline.score == pytest.approx(100 * probe(space, data, Setting((2,)), How("linear")).hits.mean())
+
+
+def test_groups_that_are_found_side_by_side_are_those_found_one_after_another(monkeypatch):
+    rng, n, seen = np.random.default_rng(6), 60, []
+    kinds = np.arange(n) % 3
+    data = LabelledTexts("made up", tuple(map(str, range(n))), None, kinds, ("a", "b", "c"), ("",) * n)
+    space = LayerRows(torch.from_numpy(rng.normal(size=(2, n, D)) + kinds[:, None]).float(), torch.ones(n))
+    monkeypatch.setattr(advising, "candidates", lambda *_: (Setting((1,)), Setting((0,))))
+
+    def of_three(work, items, count):
+        seen.append(count)
+        return threads.side_by_side(work, items, count or 3)
+
+    monkeypatch.setattr(advising, "side_by_side", of_three)
+    found = []
+    for least in (2**18, 0):
+        monkeypatch.setattr(advising, "_FEW_NUMBERS", least)
+        found += [advise_texts(space, data, Setting(), "cluster").evidence]
+    assert seen == [1, 1, None, None]
+    for one, other in zip(*(each.options for each in found), strict=True):
+        assert (one.score, one.low, one.high) == pytest.approx((other.score, other.low, other.high))
 
 
 def test_layers_that_differ_by_chance_alone_group_texts_equally_well(monkeypatch):

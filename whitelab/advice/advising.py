@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from sklearn.cluster import KMeans
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
 from whitelab.advice.answer import Advice, answer, named
@@ -16,6 +16,7 @@ from whitelab.advice.evidence import Evidence, NoInterval, Tried, enough, random
 from whitelab.base.checks import check_choice
 from whitelab.base.installation import MissingLibraryError, need
 from whitelab.base.progress import Progress, part_of, silent
+from whitelab.base.threads import side_by_side
 from whitelab.base.wording import capitalised, ratio, spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
@@ -54,6 +55,7 @@ _MEASURING = {"rank": 60, "threshold": 40, "store": 98, "classify": 98, "cluster
 # Of the numbers of a vector, the power with which an option's time grows: 384, 192, 96 and 48 numbers of TREC's
 # questions took 11 (whitened 20), 3.5, 2 and 1 s to classify, and 46, 20, 12 and 5 s to group.
 _POWER = {"classify": 1.5, "cluster": 1.0}
+_FEW_NUMBERS = 2**18  # of a table, whose groups are found too soon for runs side by side to gain anything
 STORED = ("float32", "int8", "binary+itq")  # with faiss; without it float32 alone
 
 
@@ -282,21 +284,23 @@ def _agreements(
     """V-measure x 100 of all texts, a mean over runs, and of each half, grouped by itself; the numbers a vector has."""
     layers, classes = setting.numbers(space.n_layers), len(labels.unique())
     whitener = fit(setting.whitening, space.moments(layers), setting.k)
-    x = geometry.normalize(whitener(space.combine(layers)))
+    x, threads = geometry.normalize(whitener(space.combine(layers))), ThreadpoolController()
 
-    def agreement(part: Bool[Tensor, "u"], seeds: range) -> float:
-        clusters, there, found = torch.zeros(len(x), dtype=torch.int64), part[rows], []
-        for seed in seeds:
-            means = KMeans(min(classes, int(part.sum())), n_init=CLUSTER_STARTS, random_state=seed)
+    def agreement(run: tuple[Bool[Tensor, "u"], int]) -> Float[Tensor, "1"]:
+        part, seed = run
+        clusters, there = torch.zeros(len(x), dtype=torch.int64), part[rows]
+        means = KMeans(min(classes, int(part.sum())), n_init=CLUSTER_STARTS, random_state=seed)
+        with threads.limit(limits=1, user_api="openmp"):  # threads that share so small a fit wait most of the time
             fitted = means.fit(x[part].numpy(), sample_weight=space.counts[part].numpy())
-            clusters[part] = torch.from_numpy(fitted.labels_).long()
-            found.append(v_measure(labels[there], clusters[rows][there], torch.ones(int(there.sum()), 1)))
-        return 100 * float(torch.stack(found).mean())
+        clusters[part] = torch.from_numpy(fitted.labels_).long()
+        return v_measure(labels[there], clusters[rows][there], torch.ones(int(there.sum()), 1))
 
-    with threadpool_limits(1, "openmp"):  # threads that share so small a fit wait for each other most of the time
-        whole = agreement(torch.ones(len(x), dtype=torch.bool), range(CLUSTERINGS))
-        parts = [agreement(half, range(RUNS_OF_HALF * i, RUNS_OF_HALF * (i + 1))) for i, half in enumerate(halves.T)]
-    return whole, parts, _kept(setting, whitener.rank, space.dim)
+    of_whole = [(torch.ones(len(x), dtype=torch.bool), seed) for seed in range(CLUSTERINGS)]
+    of_halves = [(half, RUNS_OF_HALF * i + run) for i, half in enumerate(halves.T) for run in range(RUNS_OF_HALF)]
+    at_once = 1 if x.numel() < _FEW_NUMBERS else None
+    found = 100 * torch.cat([*side_by_side(agreement, of_whole + of_halves, at_once)])
+    parts = found[CLUSTERINGS:].reshape(-1, RUNS_OF_HALF).mean(1)
+    return float(found[:CLUSTERINGS].mean()), parts.tolist(), _kept(setting, whitener.rank, space.dim)
 
 
 def advise_sentences(space: LayerRows, chosen: Setting, purpose: str = "rank") -> Advice:
