@@ -184,30 +184,28 @@ def _corpus() -> Corpus | None:
     if data in (UPLOADED, _DATA_NAMES[UPLOADED]):
         return _uploaded()
     try:
-        file = file_at(data)
-        if file is not None and file.suffix.lower() == ".txt":
-            code = f"sentences = tuple(whitelab.scope_text({data!r}, {data!r}, None))\n"
-            return Corpus(data, _sentences(data, "", file_stamp([file])), code, data)
-        tasks = {one.name: one for one in datasets.discover(data)}
-        task = EVERY
-        if len(tasks) > 1:
-            address.among("corpus-task", (EVERY, *tasks), EVERY)
-            task = st.selectbox("Of the task", [EVERY, *tasks], **address.linked("corpus-task", EVERY)) or EVERY
-        stamp = file_stamp(file for one in tasks.values() for file in one.files)
-        if task == EVERY:
-            code = f"sentences = tuple(whitelab.scope_text({data!r}, {data!r}, None))\n"
-            return Corpus(data, _sentences(data, "", stamp), code, data)
-        code = f"sentences = tuple(whitelab.scope_text('splits', {data!r}, {task!r}))\n"
-        return Corpus(f"{data}, {task}", _sentences(data, task, stamp), code)
+        file, task = file_at(data), EVERY
+        files = [file]
+        if file is None or file.suffix.lower() != ".txt":
+            tasks = {one.name: one for one in datasets.discover(data)}
+            files = [file for one in tasks.values() for file in one.files]
+            if len(tasks) > 1:
+                address.among("corpus-task", (EVERY, *tasks), EVERY)
+                task = st.selectbox("Of the task", [EVERY, *tasks], **address.linked("corpus-task", EVERY)) or EVERY
+        scope, name, path = (data, data, None), data, data
+        if task != EVERY:
+            scope, name, path = ("splits", data, task), f"{data}, {task}", ""
+        code = f"sentences = tuple(whitelab.scope_text{scope})\n"
+        return Corpus(name, _sentences(scope, file_stamp(files)), code, path)
     except DataError as error:
         st.error(plain(str(error)))
         return None
 
 
 @remembered()
-def _sentences(data: str, task: str, stamp: str) -> Text:
+def _sentences(scope: tuple[str, str, str | None], stamp: str) -> Text:
     """The sentences of a text file, a task or all tasks; `stamp` is that of the files."""
-    return Text(tuple(scope_text("splits", data, task) if task else scope_text(data, data, None)))
+    return Text(tuple(scope_text(*scope)))
 
 
 def _uploaded() -> Corpus | None:
