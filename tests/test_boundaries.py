@@ -252,9 +252,9 @@ def test_loading_the_bundled_model_imports_neither_its_package_nor_sentence_tran
     assert core.stdout.splitlines()[1:] == ["end"], core.stderr
 
 
-# A widget that lives in the address: `bound("name", ...)` or `linked("name", ...)`, or `key="name"` in a call with
-# `bind="query-params"`.
-KNOBS = re.compile(r'(?:bound|linked)\("([\w-]+)"|key="([\w-]+)",\s+bind="query-params"')
+# A widget that lives in the address: `bound("name", ...)`, `linked("name", ...)` or `typed_data("Title", "name", ...)`,
+# or `key="name"` in a call with `bind="query-params"`.
+KNOBS = re.compile(r'(?:(?:bound|linked)\(|typed_data\("[^"]+", )"([\w-]+)"|key="([\w-]+)",\s+bind="query-params"')
 
 
 def test_no_two_knobs_in_the_address_have_one_name():

@@ -15,9 +15,10 @@ from whitelab.ui.sidebar import malformed
 from whitelab.ui.sidebar.own_data import UPLOADED
 from whitelab.ui.widgets.address import among, bound, spelt
 from whitelab.ui.widgets.note import note
-from whitelab.ui.widgets.typed import typed_choice
+from whitelab.ui.widgets.typed import typed_data
 from whitelab.ui.widgets.uploader import uploader
 
+TITLES = {DEMO: "Bundled examples", UPLOADED: "Uploaded file"}
 FIELDS = {
     "text": "Text",
     "first": "First of a pair",
@@ -52,15 +53,7 @@ def choose() -> LabelledTexts | None:
 def _chosen() -> LabelledTexts | None:
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     with left:
-        data = typed_choice(
-            "Labelled data",
-            [DEMO, UPLOADED],
-            key="labelled",
-            bind="query-params",
-            format_func=lambda name: {DEMO: "Bundled examples", UPLOADED: "Uploaded file"}.get(name, name),
-            help=HELP,
-        )
-    data = data or DEMO
+        data = typed_data("Labelled data", "labelled", list(TITLES), TITLES, HELP)
     with malformed.said(data, malformed.LABELLED), _called_as_the_boxes():
         if data == UPLOADED:
             return _uploaded()

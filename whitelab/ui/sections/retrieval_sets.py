@@ -15,10 +15,11 @@ from whitelab.ui.sidebar import malformed
 from whitelab.ui.sidebar.own_data import UPLOADED
 from whitelab.ui.widgets.address import among, linked
 from whitelab.ui.widgets.note import note
-from whitelab.ui.widgets.typed import typed_choice
+from whitelab.ui.widgets.typed import typed_data
 from whitelab.ui.widgets.uploader import brought, uploader
 
 DATA, SPLIT, KEEP = "searched-data", "searched-split", "searched-keep"  # session_state: what is chosen
+TITLES = {DEMO: "Everyday questions", UPLOADED: "Uploaded files"}
 QUERY, DOCUMENT = "query-prompt", "document-prompt"
 HELP = (
     "Type the path of a folder, or of its .zip, with corpus.jsonl, queries.jsonl and qrels/test.tsv, as BEIR's, or "
@@ -75,15 +76,7 @@ def _take(query: str, document: str) -> None:
 def _chosen() -> RetrievalSet | None:
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     with left:
-        data = typed_choice(
-            "Retrieval set",
-            [DEMO, UPLOADED],
-            key=DATA,
-            bind="query-params",
-            format_func=lambda name: {DEMO: "Everyday questions", UPLOADED: "Uploaded files"}.get(name, name),
-            help=HELP,
-        )
-    data = data or DEMO
+        data = typed_data("Retrieval set", DATA, list(TITLES), TITLES, HELP)
     with malformed.said(data, malformed.RETRIEVAL):
         if data == UPLOADED:
             return _uploaded(right)

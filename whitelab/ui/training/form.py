@@ -11,7 +11,7 @@ import streamlit as st
 
 from whitelab import datasets
 from whitelab.base.wording import plain, quantity, spaced
-from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, SentencePairs, TaskInfo, Upload
+from whitelab.datasets import BUNDLED_SETS, DataError, SentencePairs, TaskInfo, Upload
 from whitelab.datasets.layouts import file_at
 from whitelab.encoding.catalogue import Size, guess_tokens
 from whitelab.encoding.checkpoints import ModelFiles, on_disk
@@ -30,7 +30,7 @@ from whitelab.ui.training.background import Entry
 from whitelab.ui.training.request import Corpus, Scored, Text, TrainingPlan
 from whitelab.ui.widgets import address, asking
 from whitelab.ui.widgets.note import note
-from whitelab.ui.widgets.typed import typed_choice
+from whitelab.ui.widgets.typed import typed_choice, typed_data
 from whitelab.ui.widgets.uploader import TEXT, TEXT_READ, how_read, uploader
 
 EVERY = "All tasks"
@@ -155,25 +155,12 @@ def _files(name: str) -> ModelFiles | None:
     return model.find(name, "find-start", start_files)
 
 
-def _data(title: str, names: list[str], key: str, words: str) -> str:
-    """Choose one of `names` or type a path."""
-    found = typed_choice(
-        title,
-        names,
-        key,
-        bind="query-params",
-        format_func=lambda name: _DATA_NAMES.get(name, name),
-        help=words,
-    )
-    return found or DEMO
-
-
 def _corpus() -> Corpus | None:
     words = (
         f"What is trained on, at most {TrainConfig.max_length} tokens of each; labels are never used. Type a path: a "
         ".txt with one sentence a line, or a file or folder of pairs, triplets or texts."
     )
-    data = _data("Sentences", [*BUNDLED_SETS, *_own_name(), UPLOADED], "corpus", words)
+    data = typed_data("Sentences", "corpus", [*BUNDLED_SETS, *_own_name(), UPLOADED], _DATA_NAMES, words)
     if data in (OWN, own_data.LABEL):
         own = _own()
         if own is None:
@@ -233,7 +220,7 @@ def _scored() -> Scored | None:
         "Pairs with gold similarity that say how good the space is, and which step is kept as the model. Type the path "
         "of a folder or file."
     )
-    data = _data("Scored on", [*BUNDLED_SETS, *_own_name()], "scored", words)
+    data = typed_data("Scored on", "scored", [*BUNDLED_SETS, *_own_name()], _DATA_NAMES, words)
     if data in (OWN, own_data.LABEL):
         own = _own()
         if own is None:

@@ -1,10 +1,11 @@
 """A choice among some names that takes others too, typed or pasted."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
 
 from whitelab.base.user_folders import expanded
+from whitelab.datasets import DEMO
 
 
 def exists(place: str) -> bool:
@@ -42,3 +43,9 @@ def typed_choice(
 
     state[before] = st.selectbox(label, options, key=key, on_change=take, accept_new_options=new, **how)
     return state[before]
+
+
+def typed_data(label: str, key: str, names: Sequence[str], titles: Mapping[str, str], help: str) -> str:
+    """One of `names`, shown by their `titles`, or a path; the demonstration set where the box is empty."""
+    how = {"bind": "query-params", "format_func": lambda name: titles.get(name, name), "help": help}
+    return typed_choice(label, names, key, **how) or DEMO
