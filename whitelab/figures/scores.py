@@ -63,14 +63,9 @@ def score_dots(rows: Sequence[Mapping], labels: Mapping[str, str], raw: float | 
     if is_number(raw):
         figure.add_vline(x=raw, line=rule(variant_colour("none"), "dash"))
     for place, row in known.items():
-        score, low, high = row["spearman"], row["low"], row["high"]
-        value = f"<b>{score:.2f}</b>" if row.get("best") else f"{score:.2f}"
-        within = _within(low, high)
-        hover = f"{SCORE}: {score:.2f}" + (f"<br>95 %: {within}" if within else "")
-        left = is_number(raw) and score < raw
-        interval = Interval(score, low, high, row.get("settled", True))
-        _add_variant(figure, place, row["whitening"], labels, interval, value, hover, left)
-        parts.append(f"{labels[row['whitening']]} {score:.2f}" + (f" ({within})" if within else ""))
+        interval = Interval(row["spearman"], row["low"], row["high"], row.get("settled", True))
+        hover, left = f"{SCORE}: {interval.middle:.2f}", is_number(raw) and interval.middle < raw
+        parts.append(_add_row(figure, place, row, labels[row["whitening"]], interval, hover, left))
     ends = [row[name] for row in known.values() for name in ("spearman", "low", "high")]
     figure.update_xaxes(title=SCORE, range=axis_around([*ends, raw], 0.4))
     title = "Spearman by variant with 95 % intervals" if known else "Spearman by variant"
@@ -85,12 +80,8 @@ def option_dots(rows: Sequence[Mapping], measure: str, baseline: float) -> go.Fi
     figure, parts = Drawing(), []
     figure.add_vline(x=baseline, line=rule(variant_colour("none"), "dash"))
     for place, row in enumerate(rows):
-        score, low, high = row["score"], row["low"], row["high"]
-        value = f"<b>{score:.2f}</b>" if row["best"] else f"{score:.2f}"
-        look = variant_symbol(row["whitening"]), variant_colour(row["whitening"])
-        hover = f"<b>{html.escape(row['label'])}</b><br>{score:.2f}<br>95 %: {low:.2f} to {high:.2f}"
-        add_dot(figure, place, Interval(score, low, high, row["settled"]), look, value, hover, False)
-        parts.append(f"{row['label']} {score:.2f} ({low:.2f} to {high:.2f})")
+        interval = Interval(row["score"], row["low"], row["high"], row["settled"])
+        parts.append(_add_row(figure, place, row, row["label"], interval, f"{row['score']:.2f}", False))
     ends = [row[name] for row in rows for name in ("low", "high")]
     figure.update_xaxes(title=measure, range=axis_around(ends, 0.15, 0.3))
     names = [wrapped(_unbroken(row["label"]), 26, None) for row in rows]
@@ -107,13 +98,9 @@ def difference_dots(rows: Sequence[Mapping], labels: Mapping[str, str], baseline
     figure, parts = Drawing(), []
     figure.add_vline(x=0, line=rule())
     for place, row in known.items():
-        difference, low, high = row["difference"], row["difference_low"], row["difference_high"]
-        interval = Interval(difference, low, high, row["settled"])
-        within = _within(low, high, "+")
-        hover = f"{difference:+.2f} against {html.escape(baseline)}" + (f"<br>95 %: {within}" if within else "")
-        _add_variant(figure, place, row["whitening"], labels, interval, signed(difference), hover, difference < 0)
-        beside = ", ".join(filter(None, (within, "" if row["settled"] else "could be chance")))
-        parts.append(f"{labels[row['whitening']]} {difference:+.2f}" + (f" ({beside})" if beside else ""))
+        interval = Interval(row["difference"], row["difference_low"], row["difference_high"], row["settled"])
+        hover, left = f"{interval.middle:+.2f} against {html.escape(baseline)}", interval.middle < 0
+        parts.append(_add_row(figure, place, row, labels[row["whitening"]], interval, hover, left, "+"))
     ends = [row[f"difference{end}"] for row in known.values() for end in ("", "_low", "_high")]
     span = 1.6 * reach(end for end in ends if is_number(end))
     figure.update_xaxes(title=f"Difference from {html.escape(baseline)} (points)", range=[-span, span])
@@ -121,17 +108,18 @@ def difference_dots(rows: Sequence[Mapping], labels: Mapping[str, str], baseline
     return finish_dots(figure, _names(rows, labels), in_words(title, parts, "no score is defined"))
 
 
-def _within(low: float | None, high: float | None, sign: str = "") -> str:
-    """An interval in words; empty where there is none."""
-    return f"{low:{sign}.2f} to {high:{sign}.2f}" if is_number(low) and is_number(high) else ""
-
-
-def _add_variant(
-    figure, place: int, spec: str, labels: Mapping[str, str], interval: Interval, value: str, hover: str, left: bool
-) -> None:
-    """The dot of a variant in its hue and with its symbol."""
-    look = variant_symbol(spec), variant_colour(spec)
-    add_dot(figure, place, interval, look, value, f"<b>{html.escape(labels[spec])}</b><br>{hover}", left)
+def _add_row(
+    figure: Drawing, place: int, row: Mapping, label: str, interval: Interval, hover: str, left: bool, sign: str = ""
+) -> str:
+    """Draw the dot of a variant in its hue and with its symbol; it in words. Of a difference `sign` is "+"."""
+    middle, low, high = interval.middle, interval.low, interval.high
+    within = f"{low:{sign}.2f} to {high:{sign}.2f}" if is_number(low) and is_number(high) else ""
+    value = signed(middle) if sign else f"<b>{middle:.2f}</b>" if row.get("best") else f"{middle:.2f}"
+    hover = f"<b>{html.escape(label)}</b><br>{hover}" + (f"<br>95 %: {within}" if within else "")
+    look = variant_symbol(row["whitening"]), variant_colour(row["whitening"])
+    add_dot(figure, place, interval, look, value, hover, left)
+    beside = ", ".join(filter(None, (within, "could be chance" if sign and not interval.settled else "")))
+    return f"{label} {middle:{sign}.2f}" + (f" ({beside})" if beside else "")
 
 
 def _unbroken(label: str) -> str:
