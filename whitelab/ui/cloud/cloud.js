@@ -1,21 +1,6 @@
 // A cloud of points in the plane. While a hand drags, the picture is drawn here; on release the server hears the state
 // and measures it. `data`: {kind, points, state, names, limits, ghosts, inks, still}. Kinds do what `lessons/clouds.py` says.
 
-const VIEWS = new WeakMap()
-
-export default function ({ parentElement, data, setStateValue }) {
-  let view = VIEWS.get(parentElement)
-  if (!view) {
-    view = new Cloud(parentElement)
-    VIEWS.set(parentElement, view)
-  }
-  view.send = state => setStateValue("state", state)
-  view.take(data)
-  return () => VIEWS.delete(parentElement)
-}
-
-const SVG = "http://www.w3.org/2000/svg"
-const PAUSE = 200 // milliseconds after the last key until the server hears of it
 const RING = 4.2 // where the handle that turns runs
 const BINS = 20
 
@@ -51,20 +36,18 @@ const HINTS = {
   turn: "The outer ring turns the cloud, the two inner ones stretch it. Arrow keys work too.",
 }
 
-class Cloud {
+class Picture extends Held {
   constructor(parent) {
+    super()
     this.plane = parent.querySelector(".wl-plane")
     this.bars = parent.querySelector(".wl-bars")
     this.hint = parent.querySelector(".wl-hint")
-    this.moving = false
   }
 
   take(data) {
     const first = !this.data || this.data.kind !== data.kind || this.data.still !== data.still
     this.data = data
-    // What comes back of an earlier state must not undo what the hand has done since.
-    if (this.sent === JSON.stringify(data.state)) this.sent = undefined
-    if (!this.moving && !this.waits && this.sent === undefined) this.state = [...data.state]
+    if (!this.ahead(data.state)) this.state = [...data.state]
     if (first) this.build()
     this.paint()
   }
@@ -80,33 +63,11 @@ class Cloud {
   }
 
   handle(spec) {
-    const group = add(this.world, "g", {
-      class: "wl-handle", tabindex: 0, role: "slider", "aria-label": spec.label,
-      "aria-valuemin": this.data.limits[spec.parts[0]][0], "aria-valuemax": this.data.limits[spec.parts[0]][1],
-    })
-    add(group, "circle", { class: "wl-reach", r: 0.6 })
-    add(group, "circle", { r: 0.3 })
+    const [low, high] = this.data.limits[spec.parts[0]]
+    const words = { "aria-label": spec.label, "aria-valuemin": low, "aria-valuemax": high }
+    const drag = event => this.move(spec, spec.from(this.state, this.place(event)))
+    const group = this.ring(this.world, words, 0.6, 0.3, drag, event => this.key(event, spec))
     add(group, "path", { d: spec.mark })
-    group.addEventListener("touchstart", event => event.preventDefault(), { passive: false }) // no scrolling from here
-    group.addEventListener("pointerdown", event => {
-      this.moving = true
-      group.classList.add("wl-dragged")
-      group.setPointerCapture(event.pointerId)
-      group.focus({ preventScroll: true })
-      event.preventDefault()
-    })
-    group.addEventListener("pointermove", event => {
-      if (this.moving && group.hasPointerCapture(event.pointerId)) this.move(spec, spec.from(this.state, this.place(event)))
-    })
-    for (const end of ["pointerup", "pointercancel"])
-      group.addEventListener(end, () => {
-        if (!this.moving) return
-        this.moving = false
-        group.classList.remove("wl-dragged")
-        this.release()
-      })
-    group.addEventListener("keydown", event => this.key(event, spec))
-    group.addEventListener("blur", () => this.waits && this.release())
     return { group, spec }
   }
 
@@ -122,8 +83,7 @@ class Cloud {
     const turning = this.data.kind === "turn" && parts[0] === 0
     const step = (turning ? 2 : 0.05) * (event.shiftKey ? 5 : 1)
     const now = parts.map(part => this.state[part])
-    clearTimeout(this.waits)
-    this.waits = setTimeout(() => this.release(), PAUSE)
+    this.later()
     this.move({ parts }, parts.length === 2 ? [now[0] + x * step, now[1] + y * step] : [now[0] + (x || y) * step])
   }
 
@@ -133,13 +93,6 @@ class Cloud {
       this.state[part] = Math.round(1000 * Math.min(high, Math.max(low, values[i]))) / 1000
     })
     this.paint()
-  }
-
-  release() {
-    clearTimeout(this.waits)
-    this.waits = undefined
-    this.sent = JSON.stringify(this.state)
-    this.send([...this.state])
   }
 
   paint() {
@@ -202,11 +155,4 @@ function shape(points) {
   const middle = (a + c) / 2, reach = Math.hypot((a - c) / 2, b)
   const angle = (Math.atan2(2 * b, a - c) * 90) / Math.PI
   return [mean, [Math.sqrt(middle + reach), Math.sqrt(Math.max(0, middle - reach)), angle]]
-}
-
-function add(parent, tag, attributes) {
-  const element = document.createElementNS(SVG, tag)
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value)
-  parent.append(element)
-  return element
 }

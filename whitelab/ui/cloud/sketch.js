@@ -1,26 +1,12 @@
 // A curve to draw over a few named places, by mouse, finger and arrow keys; later the measured ones stand beside it.
-// `data`: {names, heights, low, high, floor, ceiling, fixed, bars, curves: {name: heights}, inks: {name: colour}}.
+// `data`: {names, state, low, high, floor, ceiling, fixed, bars, curves: {name: heights}, inks: {name: colour}}.
 
-const VIEWS = new WeakMap()
-
-export default function ({ parentElement, data, setStateValue }) {
-  let view = VIEWS.get(parentElement)
-  if (!view) {
-    view = new Sketch(parentElement)
-    VIEWS.set(parentElement, view)
-  }
-  view.send = heights => setStateValue("heights", heights)
-  view.take(data)
-  return () => { view.watch.disconnect(); VIEWS.delete(parentElement) }
-}
-
-const SVG = "http://www.w3.org/2000/svg"
-const PAUSE = 200 // milliseconds after the last key until the server hears of it
 const MINE_WIDE = "color-mix(in srgb, var(--st-text-color) 45%, var(--st-background-color))" // as .wl-wide
 const LEFT = 34, RIGHT = 16, TOP = 10, FOOT = 44, HIGH = 270
 
-class Sketch {
+class Picture extends Held {
   constructor(parent) {
+    super()
     this.svg = parent.querySelector("svg")
     this.legend = parent.querySelector(".wl-key")
     this.watch = new ResizeObserver(() => this.data && this.width !== this.svg.clientWidth && this.build())
@@ -28,14 +14,12 @@ class Sketch {
   }
 
   take(data) {
-    // What comes back of an earlier curve must not undo what the hand has done since.
-    if (this.sent === JSON.stringify(data.heights)) this.sent = undefined
-    const before = JSON.stringify([this.data, this.heights])
-    const busy = this.moving !== undefined || this.waits || this.sent !== undefined
+    const before = JSON.stringify([this.data, this.state])
+    const busy = this.ahead(data.state)
     this.data = data
-    if (!busy || !this.heights) this.heights = [...data.heights]
+    if (!busy || !this.state) this.state = [...data.state]
     if (busy) this.paint()
-    else if (before !== JSON.stringify([data, this.heights])) this.build()
+    else if (before !== JSON.stringify([data, this.state])) this.build()
   }
 
   x(i) { return LEFT + ((i + 0.5) * (this.width - LEFT - RIGHT)) / this.data.names.length }
@@ -69,7 +53,7 @@ class Sketch {
         heights.forEach((height, j) => add(this.svg, "circle", { cx: this.x(j), cy: this.y(height), r: 4, fill: inks[name] }))
     }
     this.mine = add(this.svg, "path", { class: bars ? "wl-mine wl-wide" : "wl-mine" })
-    this.handles = bars && fixed ? [] : this.heights.map((_, i) => (fixed ? add(this.svg, "circle", { r: 4, fill: "currentColor", cx: this.x(i) }) : this.handle(i)))
+    this.handles = bars && fixed ? [] : this.state.map((_, i) => (fixed ? add(this.svg, "circle", { r: 4, fill: "currentColor", cx: this.x(i) }) : this.handle(i)))
     this.legend.replaceChildren()
     this.name(fixed ? "Your prediction" : "Drag the rings up and down, or focus one and use the arrow keys", bars ? MINE_WIDE : "currentColor", bars ? "solid" : "dashed")
     Object.keys(curves).forEach(name => this.name(name, inks[name], "solid"))
@@ -87,52 +71,30 @@ class Sketch {
 
   handle(i) {
     const { low, high, names } = this.data
-    const group = add(this.svg, "g", {
-      class: "wl-handle", tabindex: 0, role: "slider", "data-place": i, "aria-label": `Score at ${names[i]}`,
+    const words = {
+      "data-place": i, "aria-label": `Score at ${names[i]}`,
       "aria-valuemin": low, "aria-valuemax": high, "aria-orientation": "vertical",
-    })
-    add(group, "circle", { class: "wl-reach", r: 22 })
-    add(group, "circle", { r: 8 })
-    group.addEventListener("touchstart", event => event.preventDefault(), { passive: false }) // no scrolling from here
-    group.addEventListener("pointerdown", event => {
-      this.moving = i
-      group.setPointerCapture(event.pointerId)
-      group.focus({ preventScroll: true })
-      event.preventDefault()
-    })
-    group.addEventListener("pointermove", event => {
-      if (this.moving !== i) return
+    }
+    const drag = event => {
       const { floor, ceiling } = this.data, box = this.svg.getBoundingClientRect()
       this.set(i, ceiling - ((event.clientY - box.top - TOP) * (ceiling - floor)) / (HIGH - TOP - FOOT))
-    })
-    for (const end of ["pointerup", "pointercancel"])
-      group.addEventListener(end, () => { if (this.moving === i) { this.moving = undefined; this.release() } })
-    group.addEventListener("keydown", event => {
+    }
+    return this.ring(this.svg, words, 22, 8, drag, event => {
       const way = {
         ArrowUp: 1, ArrowRight: 1, ArrowDown: -1, ArrowLeft: -1, PageUp: 10, PageDown: -10, End: Infinity, Home: -Infinity,
       }[event.key]
       if (!way) return
       event.preventDefault()
-      this.set(i, this.heights[i] + way)
-      clearTimeout(this.waits)
-      this.waits = setTimeout(() => this.release(), PAUSE)
+      this.set(i, this.state[i] + way)
+      this.later()
     })
-    group.addEventListener("blur", () => this.waits && this.release())
-    return group
   }
 
   set(i, height) {
     const { low, high, floor, ceiling } = this.data
     const bounded = Math.min(high, ceiling, Math.max(low, floor, height))
-    this.heights[i] = Math.round(2 * bounded) / 2
+    this.state[i] = Math.round(2 * bounded) / 2
     this.paint()
-  }
-
-  release() {
-    clearTimeout(this.waits)
-    this.waits = undefined
-    this.sent = JSON.stringify(this.heights)
-    this.send([...this.heights])
   }
 
   // Where a prediction of bars stands when the measured ones stand beside it.
@@ -144,18 +106,11 @@ class Sketch {
   }
 
   paint() {
-    this.mine.setAttribute("d", this.path(this.heights, this.aside))
+    this.mine.setAttribute("d", this.path(this.state, this.aside))
     this.handles.forEach((handle, i) => {
-      if (handle.tagName === "circle") return handle.setAttribute("cy", this.y(this.heights[i]))
-      handle.setAttribute("transform", `translate(${this.x(i)} ${this.y(this.heights[i])})`)
-      handle.setAttribute("aria-valuenow", this.heights[i])
+      if (handle.tagName === "circle") return handle.setAttribute("cy", this.y(this.state[i]))
+      handle.setAttribute("transform", `translate(${this.x(i)} ${this.y(this.state[i])})`)
+      handle.setAttribute("aria-valuenow", this.state[i])
     })
   }
-}
-
-function add(parent, tag, attributes) {
-  const element = document.createElementNS(SVG, tag)
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value)
-  parent.append(element)
-  return element
 }

@@ -31,7 +31,7 @@ CURVE_CELLS = 5_000_000
 _ASSETS = Path(__file__).parent
 
 
-_card, _strip = (component(_ASSETS, name, "live", isolate_styles=False) for name in ("live", "strip"))
+_card, _strip = (component(_ASSETS, name, "live", "live", isolate_styles=False) for name in ("live", "strip"))
 _curve = st.components.v2.component(
     "whitelab.curve", html="<span></span>", js=(_ASSETS / "curve.js").read_text("utf-8")
 )

@@ -6,8 +6,9 @@ from pathlib import Path
 import streamlit as st
 
 
-def component(folder: Path, name: str, shared: str = "", isolate_styles: bool = True) -> Callable:
-    """The component of `NAME.html`, `NAME.css` and `NAME.js` in a folder; `shared` names style and script otherwise."""
-    files = (f"{name}.html", f"{shared or name}.css", f"{shared or name}.js")
-    html, css, js = ((folder / file).read_text("utf-8") for file in files)
+def component(folder: Path, name: str, style: str, *scripts: str, isolate_styles: bool = True) -> Callable:
+    """The component of `NAME.html`, `STYLE.css` and the `SCRIPT.js`, one after another, in a folder."""
+    files = (f"{name}.html", f"{style}.css", *(f"{script}.js" for script in scripts))
+    html, css, *js = ((folder / file).read_text("utf-8") for file in files)
+    js = "".join(js)
     return st.components.v2.component(f"whitelab.{name}", html=html, css=css, js=js, isolate_styles=isolate_styles)
