@@ -111,7 +111,7 @@ class RowLog:
         """The rows with a score, and below them each reason with what it is true of."""
         lines = [self.line(row) for row in self.rows if not row.reason]
         for (model, reason), rows in self._reasons().items():
-            settings, tasks = (dict.fromkeys(map(str, part)) for part in zip(*map(_place, rows), strict=True))
+            settings, tasks = (dict.fromkeys(str(getattr(row, part)) for row in rows) for part in ("setting", "task"))
             lines.append(f"{model} · {', '.join(settings)} · {', '.join(tasks)}: {reason}")
         return lines
 
@@ -119,10 +119,6 @@ class RowLog:
         from whitelab.compare import reasons_of
 
         return reasons_of(self.rows)
-
-
-def _place(row) -> tuple:
-    return row.setting, row.task
 
 
 def progress(doing: str = "encoding", unit: str = "tokens", even: bool = True) -> Progress:

@@ -10,7 +10,8 @@ LIVE = "score = whitelab.score(space, setting)\nprint(score.spearman)\nprint(sco
 
 def recipe(chosen: Workspace, body: str = "") -> str:
     """The lines that open the workspace's space and name its setting, a page's `body`, and the live score."""
-    parts = ["import whitelab\n", opening(chosen) + fitting(chosen) + _setting(chosen)]
+    setting = f"setting = whitelab.Setting.parse({str(chosen.setting)!r})\n"
+    parts = ["import whitelab\n", opening(chosen) + fitting(chosen) + setting]
     return "\n".join([*parts, *([body] if body else []), LIVE])
 
 
@@ -56,10 +57,6 @@ def fitting(chosen: Workspace) -> str:
         text = f"text = whitelab.scope_text({fit!r}, {data_in_code(chosen)}, {chosen.data.task!r}{lenient})\n"
     rows = f"whitelab.embed_scope(encoder, text{pooling(chosen)}, store=whitelab.Store())"
     return f"{text}space = space.with_text({fit!r}, {rows})\n"
-
-
-def _setting(chosen: Workspace) -> str:
-    return f"setting = whitelab.Setting.parse({str(chosen.setting)!r})\n"
 
 
 def pooling(chosen: Workspace) -> str:

@@ -33,7 +33,8 @@ def rows(tasks: Sequence[str]) -> list[Row]:
     columns = [*tasks, *([AVERAGE] if len(tasks) > 1 else [])]
     found = mteb_rows(scores, columns)
     if not found:
-        st.info(f"These files have no test score of {', '.join(tasks)}: they are of {', '.join(_tasks(scores))}.")
+        there = dict.fromkeys(plain(f"{one.task} ({one.split})") for one in scores)
+        st.info(f"These files have no test score of {', '.join(tasks)}: they are of {', '.join(there)}.")
     return found
 
 
@@ -58,7 +59,3 @@ def packed(cells: Sequence[Cell]) -> bytes:
         write_mteb(cells, home)
         zip_folder(home, memory, ".")
     return memory.getvalue()
-
-
-def _tasks(scores: Sequence[MtebScore]) -> list[str]:
-    return list(dict.fromkeys(plain(f"{one.task} ({one.split})") for one in scores))

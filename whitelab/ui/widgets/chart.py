@@ -53,7 +53,8 @@ def data_of(space: LayerEmbeddings | None = None, setting: Setting | None = None
     its `scope_name` is said.
     """
     made = {name: getattr(space.origin, name) for name in ("model", "task", "split")} if space else {}
-    made |= _page_setting(setting, space) if setting else {}
+    if setting:
+        made["page_setting"] = str(setting.with_(fit=scope_name(setting.fit, space and space.texts)))
     st.session_state[MADE] = {name: value for name, value in (made | more).items() if value}
 
 
@@ -66,10 +67,6 @@ def data_under(space: LayerEmbeddings, setting: Setting) -> Iterator[None]:
         yield
     finally:
         st.session_state[MADE] = before
-
-
-def _page_setting(setting: Setting, space: LayerEmbeddings | None) -> dict[str, str]:
-    return {"page_setting": str(setting.with_(fit=scope_name(setting.fit, space and space.texts)))}
 
 
 def _kept(figure: go.Figure | None, key: str, rows: Callable[[], Sequence[dict]] | None) -> Shown:
