@@ -14,7 +14,6 @@ from processes import run_python
 
 from whitelab.base import upload_limits
 from whitelab.datasets import (
-    SENTEVAL_TASKS,
     ColumnNames,
     DataError,
     MalformedRows,
@@ -24,6 +23,7 @@ from whitelab.datasets import (
     load_labelled,
 )
 from whitelab.datasets.labelled import UnclearRoles
+from whitelab.datasets.senteval import SENTEVAL
 
 ROWS = [("a red cat", "animal"), ("the bus is late", "travel"), ("two dogs", "animal"), ("a long train", "travel")]
 
@@ -376,7 +376,7 @@ def test_truth_values_of_parquet_are_labels(tmp_path):
 def test_the_seven_tasks_are_found_at_every_level_of_the_folder(tmp_path):
     root = senteval(tmp_path / "data")
     for place in (tmp_path, root, root / "downstream"):
-        assert tuple(task.name for task in discover_labelled(place)) == SENTEVAL_TASKS
+        assert tuple(task.name for task in discover_labelled(place)) == tuple(SENTEVAL)
     (one,) = discover_labelled(root / "downstream" / "TREC")
     assert one.name == "TREC"
 

@@ -142,7 +142,6 @@ SENTEVAL: dict[str, SentEval] = {
         pairs=True,
     ),
 }
-SENTEVAL_TASKS = tuple(SENTEVAL)
 
 
 def senteval_tasks(folder: Path) -> tuple[LabelledInfo, ...]:
