@@ -369,6 +369,51 @@ def test_a_csv_gives_the_texts_that_its_writer_had_and_says_which_rows_give_none
     assert [one.reason for one in refused][::2] == ["1 column where 3 are expected", "not UTF-8"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("end", ["", ".gz"])
+def test_texts_in_whatever_a_mark_of_the_byte_order_says_are_those_of_utf_8(tmp_path, encoding, end):
+    texts = ["Ein Mädchen", "你好\u0a0a", "\u0d0a\U0001f600", "x" * 100_000]
+    mark = "\ufeff" if encoding.endswith("e") else ""
+    kinds = {
+        "a.txt": "\n".join(texts),
+        "b.jsonl": "\n".join(json.dumps({"text": text}, ensure_ascii=False) for text in texts),
+        "c.csv": "\r\n".join(["text,note", *(f'"{text}",x' for text in texts)]),
+    }
+    for name, text in kinds.items():
+        data = (mark + text).encode(encoding)
+        (tmp_path / f"{name}{end}").write_bytes(gzip.compress(data) if end else data)
+    assert [text for _, text in read_texts(tmp_path, pytest.fail)] == texts * 3
+
+
+def test_of_a_file_in_utf_16_what_is_no_text_and_what_is_too_long_is_left_out_and_said(tmp_path):
+    (long, half), end = ("两" * (LINE_BYTES // 3), "half \ud83d"), "\ud83d\n".encode("utf-16-le", "surrogatepass")[:3]
+    for name, head, row in (("a.txt", "", "{}\n"), ("b.csv", "text,note\n", "{},x\n")):
+        body = head + "".join(map(row.format, ["a man", half, "a dog", f"{long}xx", "water"]))
+        (tmp_path / name).write_bytes(b"\xff\xfe" + body.encode("utf-16-le", "surrogatepass") + end)
+    refused = []
+    assert [text for _, text in read_texts(tmp_path, refused.append)] == ["a man", "a dog", "water", "a man", "a dog"]
+    too_long = f"longer than {LINE_BYTES} bytes"
+    assert list(map(str, refused)) == [
+        "a.txt:2: half a surrogate pair",
+        f"a.txt:4: {too_long}",
+        "a.txt: cannot be read on: not UTF-16-LE",
+        "b.csv:3: half a surrogate pair",
+        f"b.csv: cannot be read on: {too_long}",
+    ]
+
+
+@pytest.mark.parametrize("first", ["sep=;\r\n", '"sep=;"\n', ""])
+@pytest.mark.parametrize("head", ["id;text;note,with,commas,in,it", " id ; text;note ", 'id;"text ";x'])
+def test_a_csv_may_say_what_parts_its_columns_and_blanks_round_their_names_are_none(tmp_path, first, head):
+    lines, refused = [head, "1;a man, or two;x", "2;a dog", '3;"a\ncat";x', "4;water;x"], []
+    (tmp_path / "a.csv").write_text(first + "\r\n".join(lines), newline="")
+    assert list(read_texts(tmp_path, refused.append)) == [("1", "a man, or two"), ("3", "a\ncat"), ("4", "water")]
+    assert [one.where for one in refused] == [f"a.csv:{3 + bool(first)}"]
+    (tmp_path / "a.csv").write_text(f"sep=|\n{head}\n")  # it is so even where another parts them better
+    assert list(read_texts(tmp_path, refused.append)) == []
+    assert refused[-1].whole
+
+
 @pytest.mark.parametrize("asked", [{"text_column": "body"}, {"id_column": "key"}])
 def test_a_csv_without_a_column_that_is_named_is_left_out_whole(tmp_path, asked):
     (tmp_path / "a.csv").write_text("id,text\n1,a man\n")

@@ -8,9 +8,9 @@ import json
 import lzma
 import re
 import zlib
-from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
+from io import TextIOWrapper
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
@@ -21,11 +21,13 @@ from whitelab.corpus.manifest import MANIFEST, Manifest
 from whitelab.datasets.layouts import data_path
 from whitelab.datasets.offered import is_offered
 from whitelab.datasets.pairs import DataError
+from whitelab.datasets.tables import encoding_of, named_delimiter
 
 LINE_BYTES = 2**20  # a longer line is no sentence
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _CHUNK = re.compile(r"([0-9a-f]{32}|ids)\.parquet")  # of an embed and of what came of it, and of an index
 KINDS = (".txt", ".jsonl", ".csv", ".parquet")
+_MARK_BYTES = 4  # the longest mark of a byte order
 _DELIMITERS = ",;\t|"
 _SHOWN = 24  # columns of those there are, and characters of a column's name
 
@@ -106,10 +108,11 @@ def read_texts(
 
     Files are named by their path below `source` where that is a folder, or below the folder in which a glob begins.
 
-    `refuse` is told of every line that is left out (too long, not UTF-8, NUL, not a record with a text), and of
-    a file that cannot be read on. The first line of a .csv names its columns, of two of one name the first is taken,
-    and a quoted cell may hold line ends: after a line that is too long nobody knows where a row begins, so the file is
-    not read on. Raises DataError as `text_files`.
+    Lines are UTF-8, or what a mark of the byte order says. `refuse` is told of every one that is left out (too long in
+    UTF-8, not in its encoding, NUL, not a record with a text), and of a file that cannot be read on. The first line of
+    a .csv names its columns, below one such as `sep=;` if it has that; of two of one name the first is taken, and
+    a quoted cell may hold line ends: after a line that is too long nobody knows where a row begins, so the file is not
+    read on. Raises DataError as `text_files`.
     """
     folder = data_path(source)
     if not folder.is_dir():
@@ -123,7 +126,7 @@ def read_texts(
                 try:
                     if isinstance(record, ValueError):
                         raise record
-                    if isinstance(record, bytes):
+                    if isinstance(record, str):
                         record = _parsed(record, kind_of(path), text_column, id_column)
                     name, text = record
                     if text is None:
@@ -139,13 +142,13 @@ def read_texts(
                 if text.strip():
                     yield name, text.strip()
         except _UNREADABLE as problem:
-            refuse(LeftOut(shown, str(problem), whole=True))
+            refuse(LeftOut(shown, _in_words(problem), whole=True))
 
 
-def _in_words(problem: ValueError) -> str:
+def _in_words(problem: Exception) -> str:
     if isinstance(problem, UnicodeEncodeError):
         return "half a surrogate pair"
-    return "not UTF-8" if isinstance(problem, UnicodeDecodeError) else str(problem)
+    return f"not {problem.encoding.upper()}" if isinstance(problem, UnicodeDecodeError) else str(problem)
 
 
 def _is_ours(path: Path, asked: Path) -> bool:
@@ -168,25 +171,37 @@ def kind_of(path: Path) -> str:
     return (path.with_suffix("") if path.suffix in _OPENERS else path).suffix
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Lines by number; of one that is too long no more is held than shows it."""
+def _lines(path: Path) -> Iterator[tuple[int, str | ValueError]]:
+    """Lines by number; one that is too long is said to be, and no more of it is held than shows it.
+
+    Bytes that are not UTF-8 are in them as lone surrogates, for `_undecoded`.
+    """
     with _OPENERS.get(path.suffix, open)(path, "rb") as file:
-        number = 0
-        while line := file.readline(LINE_BYTES + 1):
+        encoding, start = encoding_of(file.read(_MARK_BYTES))
+        file.seek(start)
+        lone = "surrogateescape" if encoding == "utf-8" else "surrogatepass"
+        lines, number = TextIOWrapper(file, encoding, lone, newline="\n"), 0
+        while line := lines.readline(LINE_BYTES + 1):
             number += 1
-            if number == 1 and line.startswith(BOM_UTF8):
-                line = line.removeprefix(BOM_UTF8)
-                line += b"" if line.endswith(b"\n") else file.readline(len(BOM_UTF8))
-            end = line
-            while not end.endswith(b"\n") and (end := file.readline(LINE_BYTES + 1)):
+            too_long, end = len(line.encode("utf-8", "surrogatepass")) > LINE_BYTES, line
+            while not end.endswith("\n") and (end := lines.readline(LINE_BYTES + 1)):
                 pass
-            yield number, line
+            yield number, ValueError(f"longer than {LINE_BYTES} bytes") if too_long else line
 
 
-def _parsed(line: bytes, kind: str, text_column: str, id_column: str) -> tuple[object, object]:
-    if len(line) > LINE_BYTES:
-        raise ValueError(f"longer than {LINE_BYTES} bytes")
-    text = line.decode("utf-8")
+def _undecoded(text: str) -> str:
+    """What of a text could not be decoded; empty where all was."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as problem:
+        escaped = "\udc80" <= text[problem.start] <= "\udcff"  # as surrogateescape has it
+        return "not UTF-8" if escaped else _in_words(problem)
+    return ""
+
+
+def _parsed(text: str, kind: str, text_column: str, id_column: str) -> tuple[object, object]:
+    if why := _undecoded(text):
+        raise ValueError(why)
     if kind == ".txt" or not text.strip():
         return None, text
     try:
@@ -203,33 +218,38 @@ def _parsed(line: bytes, kind: str, text_column: str, id_column: str) -> tuple[o
 def _rows(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, tuple | ValueError]]:
     """(id, text) of each record of a .csv by the line on which it begins, or why it gives none."""
     csv.field_size_limit(max(csv.field_size_limit(), LINE_BYTES))
+    text_column, id_column = text_column.strip(" "), id_column.strip(" ")
 
     def decoded() -> Iterator[str]:
         for _, line in _lines(path):
-            if len(line) > LINE_BYTES:  # of which the end is not there
-                raise ValueError(f"longer than {LINE_BYTES} bytes")
-            yield line.decode("utf-8", "surrogateescape")
+            if isinstance(line, ValueError):  # of which the end is not there
+                raise line
+            yield line
 
     lines, needed = decoded(), (text_column, *{id_column} - {ID})
-    head = next(lines, "")
-    split = {one: next(csv.reader([head], delimiter=one), []) for one in _DELIMITERS}
+    head, top = next(lines, ""), 1
+    if said := named_delimiter(head.rstrip("\r\n")):
+        head, top = next(lines, ""), 2
+    split = {
+        one: [name.strip(" ") for name in next(csv.reader([head], delimiter=one), [])] for one in said or _DELIMITERS
+    }
     delimiter = max(split, key=lambda one: ({*needed} <= {*split[one]}, len(split[one])))
     names = split[delimiter]
     _check_columns(names, needed)
     rows, places = csv.reader(lines, delimiter=delimiter, strict=True), {name: names.index(name) for name in names}
     while True:
-        number = rows.line_num + 2
+        number = top + rows.line_num + 1
         try:
             row = next(rows)
             if len(row) not in (0, len(names)):
                 raise csv.Error(f"{quantity(len(row), 'column')} where {len(names)} are expected")
-            "".join(row).encode()
+            if why := _undecoded("".join(row)):
+                raise csv.Error(why)
         except StopIteration:
             return
-        except (csv.Error, UnicodeEncodeError) as problem:
-            why = "not UTF-8" if isinstance(problem, UnicodeEncodeError) else str(problem)
-            after = rows.line_num + 1 - number  # which an open quote took, or the row had of its own
-            yield number, ValueError(why + f", with {quantity(after, 'line')} after it" * (after > 0))
+        except csv.Error as problem:
+            after = top + rows.line_num - number  # which an open quote took, or the row had of its own
+            yield number, ValueError(str(problem) + f", with {quantity(after, 'line')} after it" * (after > 0))
             continue
         if row:
             yield number, (row[places[id_column]] or None if id_column in places else None, row[places[text_column]])

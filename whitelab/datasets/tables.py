@@ -85,8 +85,9 @@ def read_table(path: File, delimiter: str | None = None) -> Table:
     if delimiter is None and suffix == ".json":
         return _json(path)
     lines = read_lines(path)
-    named = int(_names_delimiter(lines[0]))
-    delimiter = lines[0].strip('"')[-1] if named else delimiter or delimiter_of(suffix, lines)
+    said = named_delimiter(lines[0])
+    named = int(said is not None)
+    delimiter = said or delimiter or delimiter_of(suffix, lines)
     if delimiter is None:
         raise DataError(
             f"{path}: no tab, semicolon, bar or comma splits its lines into three columns or more; "
@@ -172,7 +173,7 @@ def read_lines(path: File, keep_blank: bool = False, latin: bool = False) -> lis
 def probe_lines(path: File) -> list[str]:
     """The first lines of a text file, for recognising it; undecodable bytes do not matter here."""
     data = _bytes(path, PROBE_BYTES)
-    encoding, start = _encoding(data)
+    encoding, start = encoding_of(data)
     lines = data[start:].decode(encoding, errors="replace").split("\n")
     if len(data) == PROBE_BYTES and len(lines) > 1:
         lines.pop()  # cut off in the middle
@@ -292,9 +293,10 @@ def _split(line: str, delimiter: str, skip: bool) -> tuple[str, ...]:
         raise ValueError(f"its quotes cannot be read ({error}); double the quotes inside a quoted field") from None
 
 
-def _names_delimiter(line: str) -> bool:
-    """Whether a first line is none of the table and tells a spreadsheet what parts its columns: `sep=;`."""
-    return re.fullmatch(r'"?sep=[,;|\t]"?', line) is not None
+def named_delimiter(line: str) -> str | None:
+    """What parts the columns, of a first line that is none of the table and tells a spreadsheet so: `sep=;`."""
+    said = re.fullmatch(r'"?sep=([,;|\t])"?', line)
+    return said and said[1]
 
 
 def _each_line(
@@ -387,7 +389,8 @@ def _bytes(path: File, size: int = -1) -> bytes:
     return data
 
 
-def _encoding(data: bytes) -> tuple[str, int]:
+def encoding_of(data: bytes) -> tuple[str, int]:
+    """By the mark of the byte order with which a file begins, and how many bytes that takes; UTF-8 without one."""
     for mark, encoding in MARKS:
         if data.startswith(mark):
             return encoding, len(mark)
@@ -395,7 +398,7 @@ def _encoding(data: bytes) -> tuple[str, int]:
 
 
 def _decode(path: File, data: bytes) -> str:
-    encoding, start = _encoding(data)
+    encoding, start = encoding_of(data)
     first = data[:PROBE_BYTES]
     if not start and 4 * first.count(0) > len(first) > 0:  # of Latin letters every other byte
         kind = "UTF-16LE" if first[1::2].count(0) > first[::2].count(0) else "UTF-16BE"
