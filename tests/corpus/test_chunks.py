@@ -30,7 +30,7 @@ from whitelab.corpus.embedding import embed_corpus
 from whitelab.corpus.fitting import fit_corpus
 from whitelab.corpus.indexing import build_index
 from whitelab.corpus.manifest import Manifest, missing_note, status
-from whitelab.corpus.texts import LINE_BYTES, changed_since, read_texts, text_files
+from whitelab.corpus.texts import CHANGED, LINE_BYTES, changed_since, read_texts, text_files
 from whitelab.datasets.pairs import DataError
 
 FIELDS = ("mean", "scatter", "cubic", "unit")
@@ -274,6 +274,19 @@ def test_texts_that_are_written_again_or_come_later_are_seen(tmp_path, model):
     replace(Manifest.read(folder), stamp="").write(folder)  # as an older one
     (tmp_path / "elsewhere").rename(source)
     assert seen() is None
+
+
+def test_of_files_that_an_older_version_did_not_read_it_is_said_that_they_were_not_read(tmp_path, model, monkeypatch):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("a man\n")
+    (tmp_path / "in" / "b.csv").write_text("text\na cat\n")
+    monkeypatch.setattr("whitelab.corpus.texts.KINDS", (".txt",))
+    made = embed(tmp_path / "in", tmp_path / "out", model)
+    assert changed_since(made) is False
+    monkeypatch.undo()
+    assert changed_since(made) is True
+    assert CHANGED.startswith("files of its text were not read, or ")
+    assert changed_since(embed(tmp_path / "in", tmp_path / "out", model)) is False
 
 
 def test_a_full_disk_is_one_line_that_says_what_is_missing_and_is_made_up_for(tmp_path, model, text, monkeypatch):

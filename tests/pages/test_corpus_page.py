@@ -207,7 +207,7 @@ def test_what_was_stopped_or_damaged_goes_on_as_it_was_begun_whatever_the_bar_sa
     made = embed(small_text(tmp_path / "text.txt"), tmp_path / "out", small["model"], layers=(1,))
     damaged = tmp_path / "out" / f"{made.chunks[1]}.parquet"
     damaged.write_bytes(damaged.read_bytes()[:-9])
-    words = "Files of its text came, went or were written again since"
+    words = "Files of its text were not read, or were written again or removed since"
     at = until(start("corpus", **small, layers="2", embedded=str(tmp_path / "out")), waits)
     assert metrics(at)["Time left"] == metrics(at)["Sentences a second"] == "–"  # nobody works on it
     assert not said(at, words)

@@ -80,19 +80,20 @@ def text_files(source: str | Path) -> list[Path]:
 
 
 def stamp_of(source: str | Path) -> str:
-    """Hex digest of names, sizes and times of the files of text: another where one came, went or was written again.
+    """Hex digest of names, sizes and times of the files of text.
 
-    Raises DataError as `text_files`.
+    It is another where one came, went or was written again, or is read by this version alone. Raises DataError as
+    `text_files`.
     """
     states = [(str(path), (state := path.stat()).st_size, state.st_mtime_ns) for path in text_files(source)]
     return blake2b(json.dumps(states).encode(), digest_size=16).hexdigest()
 
 
-CHANGED = "files of its text came, went or were written again since: embed again reads them"
+CHANGED = "files of its text were not read, or were written again or removed since: embed again reads what is there"
 
 
 def changed_since(manifest: Manifest) -> bool | None:
-    """Whether the texts were written again since they were read; None where they are not there, or nobody noted it."""
+    """Whether `CHANGED` can be said of the texts of a corpus; None where they are not there, or nobody noted it."""
     try:
         return stamp_of(manifest.reading["source"]) != manifest.stamp if manifest.stamp else None
     except (DataError, OSError, KeyError):
