@@ -77,7 +77,7 @@ def test_a_table_of_one_column_without_a_name_is_a_sentence_a_line(tmp_path, nam
     path.write_text('A man plays the guitar.\n"A dog, he said, runs."\nYes.\n')
     assert set(scope_text(str(path), "", None)) == {"A man plays the guitar.", "A dog, he said, runs.", "Yes."}
     path.write_text(f"A man plays the guitar.\nA dog runs.\na{between}b{between}c\nYes.\n")
-    with pytest.raises(MalformedRows, match=rf"{name}:3: 3 columns where 1 are expected"):
+    with pytest.raises(MalformedRows, match=rf"{name}:3: 3 columns where 1 is expected"):
         scope_text(str(path), "", None)
 
 

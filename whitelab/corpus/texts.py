@@ -18,6 +18,7 @@ from typing import NamedTuple
 from whitelab.base.wording import quantity
 from whitelab.corpus.chunks import TEXTS
 from whitelab.corpus.manifest import MANIFEST, Manifest
+from whitelab.datasets.columns import wrong_width
 from whitelab.datasets.layouts import data_path
 from whitelab.datasets.offered import is_offered
 from whitelab.datasets.pairs import DataError
@@ -243,7 +244,7 @@ def _rows(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, t
         try:
             row = next(rows)
             if len(row) not in (0, len(names)):
-                raise csv.Error(f"{quantity(len(row), 'column')} where {len(names)} are expected")
+                raise csv.Error(wrong_width(len(row), len(names)))
             if why := _undecoded("".join(row)):
                 raise csv.Error(why)
         except StopIteration:

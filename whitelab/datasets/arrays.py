@@ -17,6 +17,7 @@ import numpy as np
 
 from whitelab.base import upload_limits
 from whitelab.datasets import DataError, Upload, open_sheet, parquet
+from whitelab.datasets.columns import wrong_width
 from whitelab.datasets.layouts import existing_path
 from whitelab.datasets.tables import as_number
 from whitelab.datasets.uploads import Budget, File, working_type
@@ -237,7 +238,7 @@ def _table(file: File) -> list[tuple[str, np.ndarray]]:
     sheet = open_sheet(file)
     body = sheet.table.rows[1:] if sheet.header else sheet.table.rows
     width = len(sheet.names)
-    ragged = [(line, f"{len(row)} columns where {width} are expected") for line, row in body if len(row) != width]
+    ragged = [(line, wrong_width(len(row), width)) for line, row in body if len(row) != width]
     spoiled = [(one.line, one.reason) for one in sheet.table.problems] + ragged
     if spoiled:
         line, reason = min(spoiled)

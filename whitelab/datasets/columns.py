@@ -219,7 +219,13 @@ def _row(cells: tuple, columns: Columns) -> Row:
 def check_width(cells: Sequence, width: int, longer: bool = False, wanted: str = "") -> None:
     """Raise ValueError for a row of fewer or (unless `longer`) more cells; `wanted` says what belongs there."""
     if len(cells) < width or (len(cells) > width and not longer):
-        raise ValueError(f"{quantity(len(cells), 'column')} where {wanted or f'{width} are expected'}")
+        raise ValueError(wrong_width(len(cells), width, wanted))
+
+
+def wrong_width(count: int, width: int, wanted: str = "") -> str:
+    """`2 columns where 1 is expected`, or where `wanted`, which says what belongs there."""
+    expected = wanted or f"{width} {'is' if width == 1 else 'are'} expected"
+    return f"{quantity(count, 'column')} where {expected}"
 
 
 def text_cell(cell: object, what: str, any_type: bool = False) -> str:
