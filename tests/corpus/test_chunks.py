@@ -427,6 +427,32 @@ def test_a_csv_may_say_what_parts_its_columns_and_blanks_round_their_names_are_n
     assert refused[-1].whole
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("mark", ["", "sep=,\r"])
+def test_a_csv_whose_lines_end_in_bare_carriage_returns_gives_the_same_texts_bounded_alike(tmp_path, encoding, mark):
+    rows = ["id,text", '1,"a man\nplays"', "2,a dog,x", "3,water"] + ["4,rain"] * 300_000
+    (tmp_path / "a.csv").write_text(mark + "\r".join([*rows, "5," + "x" * LINE_BYTES]), encoding=encoding, newline="")
+    refused = []
+    texts = [text for _, text in read_texts(tmp_path, refused.append)]
+    assert texts == ["a man\nplays", "water"] + ["rain"] * 300_000
+    width = f"a.csv:{3 + bool(mark)}: 3 columns where 2 are expected"
+    assert list(map(str, refused)) == [width, f"a.csv: cannot be read on: longer than {LINE_BYTES} bytes"]
+
+
+@pytest.mark.parametrize("head", ["text,note\r\r\n", '"a\rnote",text\n', "text\r\n"])
+def test_a_carriage_return_elsewhere_in_the_first_line_of_a_csv_does_not_end_it(tmp_path, head):
+    row = "x,a man\r\n" if head.startswith('"') else f"a man{',x' * ('note' in head)}\n"
+    (tmp_path / "a.csv").write_text(head + row, newline="")
+    assert [text for _, text in read_texts(tmp_path, pytest.fail)] == ["a man"]
+
+
+def test_why_a_row_of_a_csv_gives_no_text_is_said_in_plain_words(tmp_path):
+    (tmp_path / "a.csv").write_text("text\r\na man\rplays\n1,2\nwater\n", newline="")
+    refused = []
+    assert [text for _, text in read_texts(tmp_path, refused.append)] == ["water"]
+    assert [one.reason for one in refused] == ["a carriage return outside quotes", "2 columns where 1 is expected"]
+
+
 @pytest.mark.parametrize("asked", [{"text_column": "body"}, {"id_column": "key"}])
 def test_a_csv_without_a_column_that_is_named_is_left_out_whole(tmp_path, asked):
     (tmp_path / "a.csv").write_text("id,text\n1,a man\n")

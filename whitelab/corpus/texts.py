@@ -22,13 +22,13 @@ from whitelab.datasets.columns import wrong_width
 from whitelab.datasets.layouts import data_path
 from whitelab.datasets.offered import is_offered
 from whitelab.datasets.pairs import DataError
-from whitelab.datasets.tables import encoding_of, named_delimiter
+from whitelab.datasets.tables import PROBE_BYTES, encoding_of, named_delimiter
 
 LINE_BYTES = 2**20  # a longer line is no sentence
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _CHUNK = re.compile(r"([0-9a-f]{32}|ids)\.parquet")  # of an embed and of what came of it, and of an index
 KINDS = (".txt", ".jsonl", ".csv", ".parquet")
-_MARK_BYTES = 4  # the longest mark of a byte order
+_BARE = re.compile(r'(?:[^\r\n"]|"[^"]*")+\r[^\r\n]')  # a line, and the next, that a carriage return alone parts
 _DELIMITERS = ",;\t|"
 _SHOWN = 24  # columns of those there are, and characters of a column's name
 
@@ -150,6 +150,8 @@ def read_texts(
 def _in_words(problem: Exception) -> str:
     if isinstance(problem, UnicodeEncodeError):
         return "half a surrogate pair"
+    if isinstance(problem, csv.Error) and "new-line" in str(problem):  # which tells programmers how to open files
+        return "a carriage return outside quotes"
     return f"not {problem.encoding.upper()}" if isinstance(problem, UnicodeDecodeError) else str(problem)
 
 
@@ -176,17 +178,21 @@ def kind_of(path: Path) -> str:
 def _lines(path: Path) -> Iterator[tuple[int, str | ValueError]]:
     """Lines by number; one that is too long is said to be, and no more of it is held than shows it.
 
-    Bytes that are not UTF-8 are in them as lone surrogates, for `_undecoded`.
+    Those of a .csv end in bare carriage returns where its first does. Bytes that are not UTF-8 are in them as lone
+    surrogates, for `_undecoded`.
     """
     with _OPENERS.get(path.suffix, open)(path, "rb") as file:
-        encoding, start = encoding_of(file.read(_MARK_BYTES))
+        head = file.read(PROBE_BYTES)
+        encoding, start = encoding_of(head)
         file.seek(start)
         lone = "surrogateescape" if encoding == "utf-8" else "surrogatepass"
-        lines, number = TextIOWrapper(file, encoding, lone, newline="\n"), 0
+        bare = kind_of(path) == ".csv" and _BARE.match(head[start:].decode(encoding, "replace"))
+        end_of_line = "\r" if bare else "\n"
+        lines, number = TextIOWrapper(file, encoding, lone, newline=end_of_line), 0
         while line := lines.readline(LINE_BYTES + 1):
             number += 1
             too_long, end = len(line.encode("utf-8", "surrogatepass")) > LINE_BYTES, line
-            while not end.endswith("\n") and (end := lines.readline(LINE_BYTES + 1)):
+            while not end.endswith(end_of_line) and (end := lines.readline(LINE_BYTES + 1)):
                 pass
             yield number, ValueError(f"longer than {LINE_BYTES} bytes") if too_long else line
 
@@ -251,7 +257,7 @@ def _rows(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, t
             return
         except csv.Error as problem:
             after = top + rows.line_num - number  # which an open quote took, or the row had of its own
-            yield number, ValueError(str(problem) + f", with {quantity(after, 'line')} after it" * (after > 0))
+            yield number, ValueError(_in_words(problem) + f", with {quantity(after, 'line')} after it" * (after > 0))
             continue
         if row:
             yield number, (row[places[id_column]] or None if id_column in places else None, row[places[text_column]])
