@@ -277,6 +277,7 @@ def test_the_score_under_a_map_of_a_corpus_is_the_packages(small, folder):
     wanted = whitelab.score(carrying, whitelab.Setting.parse(f"L1:pca@8 fit={fit}"))
     assert live(at) == f"{wanted.spearman:.2f}" != scored(space)
     assert f"fitted on the 40 sentences of corpus:{folder.name} " in protocol(at)
+    assert said(at, "held-out isotropy undefined: its corpus may hold the sentences of this task too")
     name = f"corpus:{folder.name}-{Manifest.read(folder).digest[:6]}"  # as another folder of this name is not called
     assert name in [row for table in at.dataframe for row in table.value.get("Fitted on", ())]
     assert {row["page_setting"] for row in csv.DictReader(io.StringIO(data(at)["variants"]))} == {

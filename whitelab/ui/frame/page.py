@@ -6,6 +6,7 @@ import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
 from whitelab.base.wording import cut_note, plain, quantity
+from whitelab.corpus.fitting import CORPUS
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.score import Score, reversed_note
@@ -55,8 +56,7 @@ TERMS = """
 
 FITTED = (
     "d is how many numbers a vector has, rank how many directions the map keeps. Held-out isotropy (0 to 1) says how "
-    "round it makes sentences that it was not fitted on; it is undefined for a map of an embedded corpus, whose "
-    "sentences this task may hold too."
+    "round it makes sentences that it was not fitted on."
 )
 
 
@@ -210,8 +210,17 @@ def fit_in_words(score: Score) -> str:
         return f"nothing fitted, d {score.dim}" + f", rank {score.rank}" * (score.rank < score.dim)
     return (
         f"fitted on {quantity(score.fitted, 'sentence')}, d {score.dim}, rank {score.rank}, "
-        f"held-out isotropy {number(score.isotropy)}"
+        f"held-out isotropy {number(score.isotropy)}{_why_undefined(score) if score.isotropy is None else ''}"
     )
+
+
+def _why_undefined(score: Score) -> str:
+    """Why there is no held-out isotropy under a map that was fitted (`held_out.held_out_isotropy`)."""
+    if score.setting.fit.startswith(CORPUS):
+        return ": its corpus may hold the sentences of this task too"
+    if score.rank < 2:
+        return ": it takes two directions"
+    return ": too few different sentences are left to measure it on"
 
 
 def close_page(
