@@ -5,6 +5,7 @@ import json
 import math
 import re
 from dataclasses import replace
+from functools import partial
 from statistics import NormalDist
 
 import numpy as np
@@ -442,6 +443,17 @@ def test_searches_and_texts_are_measured_as_on_their_own_pages(tmp_path):
     assert grouped.baseline.score > 40
     read = advise_texts(space, data, Setting((2,)), "classify").evidence
     assert read.baseline.score == pytest.approx(100 * probe(space, data, Setting((2,)), How("linear")).hits.mean())
+
+
+def test_layers_that_are_stored_side_by_side_are_those_stored_one_after_another(few_candidates, monkeypatch):
+    found = []
+    for count in (1, 3):
+        seen = []
+        monkeypatch.setattr(advising, "side_by_side", partial(threads.side_by_side, threads=count))
+        advice = advise_pairs(pairs_of(*ROUND), Setting((1,)), "store", progress=lambda *at, seen=seen: seen.append(at))
+        assert seen == sorted(seen)
+        found.append(json.dumps(advice.as_dict()))
+    assert found[0] == found[1]
 
 
 def test_groups_that_are_found_side_by_side_are_those_found_one_after_another(monkeypatch):

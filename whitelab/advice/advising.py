@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
+from threading import Lock
 
 import numpy as np
 import torch
@@ -148,18 +150,24 @@ def _fittable(space: LayerEmbeddings, settings: tuple[Setting, ...]) -> tuple[Se
 
 
 def _coded(space: Space, settings: tuple[Setting, ...], progress: Progress) -> list[CodedScore]:
-    """Every setting under every code that there is, layer by layer; the last layer raw in float32 is the first."""
+    """Every setting under every code that there is, layers side by side; the last layer raw in float32 is the first."""
     try:
         need("faiss")
         codes = tuple(map(Code.parse, STORED))
     except MissingLibraryError:
         codes = (Code(),)
-    layers, points = list(dict.fromkeys(one.layers for one in settings)), []
-    for number, own in enumerate(layers):
-        part = part_of(progress, 100 * number, 100, 100 * len(layers))
-        *_, last = frontier(space, [one for one in settings if one.layers == own], codes, progress=part)
-        points += last.points
-    return points
+    percent, one_at_a_time = {one.layers: 0 for one in settings}, Lock()
+
+    def points(layers: tuple[int, ...]) -> tuple[CodedScore, ...]:
+        def step(done: int, total: int) -> None:
+            with one_at_a_time:
+                percent[layers] = 100 * done // total
+                progress(sum(percent.values()), 100 * len(percent))
+
+        *_, last = frontier(space, [one for one in settings if one.layers == layers], codes, progress=step)
+        return last.points
+
+    return [*chain.from_iterable(side_by_side(points, list(percent)))]
 
 
 def _as_stored(points: list[CodedScore]) -> list[Tried]:
