@@ -45,11 +45,14 @@ def clusters(x: Float[Tensor, "n d"], count: int = CLUSTERS, directions: int | N
         return Clusters(math.nan, math.nan, math.nan)
     from sklearn.cluster import KMeans
     from sklearn.metrics import silhouette_score
+    from threadpoolctl import threadpool_limits
 
-    found = KMeans(count, n_init=1, random_state=seed).fit(x.numpy())
+    with threadpool_limits(1, "blas"):  # whose threads wait for each other where others hold the processors
+        found = KMeans(count, n_init=1, random_state=seed).fit(x.numpy())
+        silhouette = float(silhouette_score(x.numpy(), found.labels_))
     inside = x - torch.from_numpy(found.cluster_centers_)[torch.from_numpy(found.labels_).long()]
     return Clusters(
-        float(silhouette_score(x.numpy(), found.labels_)),
+        silhouette,
         1 - float(inside.square().sum()) / total,
         iso_score(gram(inside), directions),
     )
