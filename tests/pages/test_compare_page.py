@@ -107,6 +107,14 @@ def test_a_link_holds_what_the_table_shows_before_it_is_known_whether_a_paper_pr
     assert filled("L2:pca@7\nL1:pca@7", shown="Difference").get_by_key("shown").value == "Difference"
 
 
+def test_models_whose_names_end_alike_are_shown_by_the_names_that_the_table_gives_them(filled, tmp_path):
+    models = [str(build_model(tmp_path / place / "model")) for place in ("a", "b")]
+    at = filled("L3\nL1", models=models)
+    assert table(at, "Setting")["Model"].tolist() == ["a/model"] * 2 + ["b/model"] * 2
+    choose(at, only_models=["b/model"])
+    assert table(at, "Setting")["Model"].tolist() == ["b/model"] * 2
+
+
 def test_a_comparison_shows_the_scores_and_why_some_are_missing_and_tests_row_against_row(filled, small, space):
     at = filled("L3\nL1+L3:pca\nL9", models=[small["model"], "nowhere"])
     name = shown_name(small["model"])

@@ -12,10 +12,11 @@ from whitelab import figures
 from whitelab.base.progress import Progress
 from whitelab.base.wording import bare, p_value, plain, quantity, spaced
 from whitelab.compare import AVERAGE, Cell, Grid, Resampled
+from whitelab.compare.grid import names_apart
 from whitelab.datasets import BUNDLED_SETS
 from whitelab.encoding.catalogue import entry
 from whitelab.encoding.checkpoints import check_model, on_disk
-from whitelab.encoding.names import BUNDLED, ModelError
+from whitelab.encoding.names import BUNDLED, ModelError, shown_name
 from whitelab.figures import heights
 from whitelab.scoring.paired import RESAMPLES, VERDICTS, settled
 from whitelab.statistics.significance import least_p
@@ -224,13 +225,18 @@ def view_picker(grid: Grid) -> View:
             format_func=lambda name: {None: "As computed", AVERAGE: "Average"}.get(name, name),
             help="Scores from the highest. Downloads keep this order; a click on a heading sorts the picture only.",
         )
-        names = list(dict.fromkeys(cell.model for cell in known(grid))) or list(grid.models)
-        models = st.multiselect("Models shown", names, key="only-models", placeholder="All")
+        models = st.multiselect("Models shown", names_in(grid), key="only-models", placeholder="All")
         settings = st.multiselect(
             "Settings shown", list(map(str, grid.settings)), key="only-settings", placeholder="All"
         )
         tasks = st.multiselect("Tasks shown", columns, key="only-tasks", placeholder="All")
     return View(shows, tuple(models), tuple(settings), tuple(tasks), by)
+
+
+def names_in(grid: Grid) -> list[str]:
+    """What the cells of a grid call its models."""
+    apart = names_apart(grid.models)
+    return list(dict.fromkeys(apart.get(model) or shown_name(model) for model in grid.models))
 
 
 def table(
