@@ -240,6 +240,16 @@ def test_what_an_address_asks_for_of_a_page_and_cannot_have_is_said_there(page, 
     assert not missed(until(go_to(at, "data")))
 
 
+@pytest.mark.parametrize(
+    ("page", "key", "rest"),
+    [("anisotropy", "meant-cosine", {"space": "What a cosine means"}), ("retrieval", "searched-cosine", {})],
+)
+def test_a_link_holds_the_cosine_that_is_explained(page, key, rest, small):
+    at = until(start(page, **small | rest | {key: "0.25"}))
+    assert at.slider(key=key).value == 0.25
+    assert not missed(at)
+
+
 @pytest.mark.parametrize("typed", ["1,3", "L1+L3", "1 3", "L1,-1", ["1", "-1"], "3, 1"])
 def test_layers_can_be_typed_into_an_address_as_they_are_written_elsewhere(typed, small):
     at = until(start(**small, layers=typed))

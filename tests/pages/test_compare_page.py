@@ -107,6 +107,18 @@ def test_a_link_holds_what_the_table_shows_before_it_is_known_whether_a_paper_pr
     assert filled("L2:pca@7\nL1:pca@7", shown="Difference").get_by_key("shown").value == "Difference"
 
 
+def test_a_link_holds_how_the_table_is_sorted_and_filtered(filled, small):
+    rows, last = "L0+L3\nL0+L2\nL0+L1", ["mean/L0+L3", "mean/L0+L1"]
+    shown = {"only-settings": last, "only-tasks": "pairs", "only-models": shown_name(small["model"])}
+    for by, wanted in (("setting", last[::-1]), ("As computed", last)):
+        at = filled(rows, **shown | {"settings-whiteningbert": rows, "sort-by": by})
+        assert table(at, "Setting")["Setting"].tolist() == wanted
+        assert not said(at, "The address asks for")
+    keys = ("sort-by", *shown)
+    at = filled(rows, **dict.fromkeys(keys, "foo") | {"settings-whiteningbert": rows})
+    assert said(at, *(f"{key}=foo" for key in keys))
+
+
 def test_models_whose_names_end_alike_are_shown_by_the_names_that_the_table_gives_them(filled, tmp_path):
     models = [str(build_model(tmp_path / place / "model")) for place in ("a", "b")]
     at = filled("L3\nL1", models=models)

@@ -25,7 +25,7 @@ from whitelab.ui.results.jobs import claim, follow, jobs
 from whitelab.ui.results.study import name_of, remembered, study_job
 from whitelab.ui.sections import mteb_files
 from whitelab.ui.sidebar.model import shared_encoder
-from whitelab.ui.widgets.address import linked
+from whitelab.ui.widgets.address import linked, spelt
 from whitelab.ui.widgets.chart import chart, keep_rows, keep_texts, rounded_table, text_width
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.note import note
@@ -218,19 +218,25 @@ def view_picker(grid: Grid) -> View:
     shows = choice("Show", views(grid), key="shown", bind="query-params")
     with st.popover("Sort and filter", icon=":material/filter_list:"):
         columns = [*grid.tasks, *([AVERAGE] if len(grid.tasks) > 1 else [])]
-        by = st.selectbox(
-            "Sort by",
-            [None, *columns, "model", "setting"],
-            key="sort-by",
-            format_func=lambda name: {None: "As computed", AVERAGE: "Average"}.get(name, name),
-            help="Scores from the highest. Downloads keep this order; a click on a heading sorts the picture only.",
-        )
-        models = st.multiselect("Models shown", names_in(grid), key="only-models", placeholder="All")
-        settings = st.multiselect(
-            "Settings shown", list(map(str, grid.settings)), key="only-settings", placeholder="All"
-        )
-        tasks = st.multiselect("Tasks shown", columns, key="only-tasks", placeholder="All")
-    return View(shows, tuple(models), tuple(settings), tuple(tasks), by)
+        sorts = {"": "As computed"} | {name: _title(name) for name in (*columns, "model", "setting")}
+        with spelt("sort-by", sorts, sorts.get):
+            by = st.selectbox(
+                "Sort by",
+                list(sorts),
+                **linked("sort-by", "", sorts.get),
+                format_func=sorts.get,
+                help="Scores from the highest. Downloads keep this order; a click on a heading sorts the picture only.",
+            )
+        models = _only("models", names_in(grid))
+        settings = _only("settings", list(map(str, grid.settings)))
+        tasks = _only("tasks", columns)
+    return View(shows, models, settings, tasks, by or None)
+
+
+def _only(what: str, options: Sequence[str]) -> tuple[str, ...]:
+    """Which models, settings or tasks are shown; none chosen: all."""
+    label = f"{what.capitalize()} shown"
+    return tuple(st.multiselect(label, options, **linked(f"only-{what}", []), placeholder="All"))
 
 
 def names_in(grid: Grid) -> list[str]:

@@ -15,6 +15,7 @@ from whitelab.statistics.random_cosines import FLOOR, TOP
 from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study_each
+from whitelab.ui.widgets.address import linked
 from whitelab.ui.widgets.chart import chart
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, headlines, number
@@ -60,7 +61,7 @@ def _controls(space: LayerEmbeddings) -> tuple[float, float, float]:
     low, high = float(space.gold.min()), float(space.gold.max())
     left, middle, right = st.columns(3, vertical_alignment="bottom")
     with left:
-        cosine = st.slider("Cosine", -1.0, 1.0, 0.7, 0.01, key="meant-cosine")
+        cosine = cosine_picker(0.7, "meant-cosine")
     with middle:
         cut = st.number_input(
             "Alike from this gold score on",
@@ -68,12 +69,17 @@ def _controls(space: LayerEmbeddings) -> tuple[float, float, float]:
             high,
             (low + high) / 2,
             step=max((high - low) / 10, 0.01),
-            key=f"meant-cut-{low:g}-{high:g}",
+            **linked(f"meant-cut-{low:g}-{high:g}", (low + high) / 2),
             disabled=low == high,
         )
     with right:
         rate = rate_picker(RATES, "meant-rate")
-    return float(cosine), float(cut), rate
+    return cosine, float(cut), rate
+
+
+def cosine_picker(usual: float, key: str) -> float:
+    """The cosine that is explained."""
+    return float(st.slider("Cosine", -1.0, 1.0, usual, 0.01, **linked(key, usual)))
 
 
 def rate_picker(rates: Sequence[float], key: str) -> float:

@@ -13,7 +13,7 @@ from whitelab.statistics.random_cosines import FLOOR, TOP
 from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.study import study_each
-from whitelab.ui.sections.cosine_meaning import code, percentiles, placed, rate_picker, threshold
+from whitelab.ui.sections.cosine_meaning import code, cosine_picker, percentiles, placed, rate_picker, threshold
 from whitelab.ui.widgets.metric import Metric, headlines, number
 
 RATES = (0.001, 0.01, 0.05)
@@ -28,7 +28,7 @@ def draw(space: RetrievalSpace, setting: Setting) -> str:
     )
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     with left:
-        cosine = float(st.slider("Cosine", -1.0, 1.0, 0.5, 0.01, key="searched-cosine"))
+        cosine = cosine_picker(0.5, "searched-cosine")
     with right:
         rate = rate_picker(RATES, "searched-rate")
     settings = tuple(dict.fromkeys((setting.raw, setting)))
