@@ -446,6 +446,20 @@ def test_a_carriage_return_elsewhere_in_the_first_line_of_a_csv_does_not_end_it(
     assert [text for _, text in read_texts(tmp_path, pytest.fail)] == ["a man"]
 
 
+@pytest.mark.parametrize("text", ["text\rnote\r\nhello\r\nworld\r\n", "text\rone,1\ntwo\nthree\n"])
+def test_a_csv_with_line_feeds_too_is_not_taken_for_one_whose_lines_end_in_carriage_returns(tmp_path, text):
+    (tmp_path / "a.csv").write_text(text, newline="")
+    refused = []
+    assert list(read_texts(tmp_path, refused.append)) == []
+    assert list(map(str, refused)) == ["a.csv: cannot be read on: a carriage return outside quotes"]
+
+
+def test_blanks_behind_what_parts_columns_are_none_of_a_text_nor_of_an_id(tmp_path):
+    (tmp_path / "a.csv").write_text('text, id\n"a man", 1\n "a man, or two", 2\n"he said ""no""", "3"\n')
+    found = list(read_texts(tmp_path, pytest.fail))
+    assert found == [("1", "a man"), ("2", "a man, or two"), ("3", 'he said "no"')]
+
+
 def test_why_a_row_of_a_csv_gives_no_text_is_said_in_plain_words(tmp_path):
     (tmp_path / "a.csv").write_text("text\r\na man\rplays\n1,2\nwater\n", newline="")
     refused = []

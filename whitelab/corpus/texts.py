@@ -28,7 +28,7 @@ LINE_BYTES = 2**20  # a longer line is no sentence
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _CHUNK = re.compile(r"([0-9a-f]{32}|ids)\.parquet")  # of an embed and of what came of it, and of an index
 KINDS = (".txt", ".jsonl", ".csv", ".parquet")
-_BARE = re.compile(r'(?:[^\r\n"]|"[^"]*")+\r[^\r\n]')  # a line, and the next, that a carriage return alone parts
+_QUOTED = re.compile(r'"[^"]*("|$)')
 _DELIMITERS = ",;\t|"
 _SHOWN = 24  # columns of those there are, and characters of a column's name
 
@@ -178,16 +178,16 @@ def kind_of(path: Path) -> str:
 def _lines(path: Path) -> Iterator[tuple[int, str | ValueError]]:
     """Lines by number; one that is too long is said to be, and no more of it is held than shows it.
 
-    Those of a .csv end in bare carriage returns where its first does. Bytes that are not UTF-8 are in them as lone
-    surrogates, for `_undecoded`.
+    Those of a .csv end in bare carriage returns where it begins with no others. Bytes that are not UTF-8 are in them as
+    lone surrogates, for `_undecoded`.
     """
     with _OPENERS.get(path.suffix, open)(path, "rb") as file:
         head = file.read(PROBE_BYTES)
         encoding, start = encoding_of(head)
         file.seek(start)
         lone = "surrogateescape" if encoding == "utf-8" else "surrogatepass"
-        bare = kind_of(path) == ".csv" and _BARE.match(head[start:].decode(encoding, "replace"))
-        end_of_line = "\r" if bare else "\n"
+        ends = _QUOTED.sub("", head[start:].decode(encoding, "replace")) if kind_of(path) == ".csv" else ""
+        end_of_line = "\r" if "\r" in ends and "\n" not in ends else "\n"
         lines, number = TextIOWrapper(file, encoding, lone, newline=end_of_line), 0
         while line := lines.readline(LINE_BYTES + 1):
             number += 1
@@ -239,12 +239,14 @@ def _rows(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, t
     if said := named_delimiter(head.rstrip("\r\n")):
         head, top = next(lines, ""), 2
     split = {
-        one: [name.strip(" ") for name in next(csv.reader([head], delimiter=one), [])] for one in said or _DELIMITERS
+        one: [name.strip(" ") for name in next(csv.reader([head], delimiter=one, skipinitialspace=True), [])]
+        for one in said or _DELIMITERS
     }
     delimiter = max(split, key=lambda one: ({*needed} <= {*split[one]}, len(split[one])))
     names = split[delimiter]
     _check_columns(names, needed)
-    rows, places = csv.reader(lines, delimiter=delimiter, strict=True), {name: names.index(name) for name in names}
+    rows = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
+    places = {name: names.index(name) for name in names}
     while True:
         number = top + rows.line_num + 1
         try:
@@ -260,7 +262,10 @@ def _rows(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, t
             yield number, ValueError(_in_words(problem) + f", with {quantity(after, 'line')} after it" * (after > 0))
             continue
         if row:
-            yield number, (row[places[id_column]] or None if id_column in places else None, row[places[text_column]])
+            yield (
+                number,
+                (row[places[id_column]].strip(" ") or None if id_column in places else None, row[places[text_column]]),
+            )
 
 
 def _check_columns(names: Sequence[str], needed: Iterable[str]) -> None:
