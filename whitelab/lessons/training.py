@@ -128,7 +128,7 @@ def _ask_collapse(space: LayerEmbeddings) -> str:
         f"A whitening is a linear map. Train one instead, on layer {layer}: it starts at {_width(space)} random "
         f"directions. Every step takes a **batch** of {_batch(space)} sentences, each of them twice with a tenth of "
         "its numbers dropped at random, its two **views**, and pulls the two together. **SimCSE** also pushes all "
-        "other sentences of the batch away, its negatives. **W-MSE** whitens the batch first and pushes nothing. "
+        "other sentences of the batch away, its negatives. **W-MSE** has none, but whitens the batch first. "
         f"**Plain MSE** only pulls. **Which one puts all sentences into one place within {_STEPS} steps?**"
     )
 
@@ -136,9 +136,9 @@ def _ask_collapse(space: LayerEmbeddings) -> str:
 def _ask_without_negatives(space: LayerEmbeddings) -> str:
     start = _started_apart(space)
     return (
-        "W-MSE has no negatives: it never pushes two sentences apart. At random directions, before the first step, "
-        f"two random sentences have a mean cosine of {written(start.mean_cosine)}. **What is it under W-MSE's map "
-        f"after {_STEPS} steps?**"
+        "W-MSE has no negatives: no part of it asks for two sentences to be far apart. At random directions, before "
+        f"the first step, two random sentences have a mean cosine of {written(start.mean_cosine)}. **What is it under "
+        f"W-MSE's map after {_STEPS} steps?**"
     )
 
 
@@ -178,7 +178,7 @@ def without_negatives(space: LayerEmbeddings) -> Answer:
     elif "Plain MSE" in fallen:
         why = (
             "W-MSE compares views only after it has whitened the batch. A batch whose sentences all lie in one place "
-            "cannot be whitened, so the collapse is ruled out without pushing any two sentences apart."
+            "cannot be whitened, so the collapse is ruled out without negatives."
         )
         if "SimCSE" not in fallen:
             why += " SimCSE keeps them apart too, but it has negatives: every other sentence of the batch."
