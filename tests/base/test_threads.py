@@ -5,7 +5,7 @@ import threading
 import pytest
 import torch
 
-from whitelab.base.threads import _shares, share, side_by_side
+from whitelab.base.threads import _shares, one_thread, share, side_by_side
 
 
 @pytest.fixture(params=[1, 3])
@@ -43,7 +43,9 @@ def test_as_many_run_at_once_as_torch_has_threads_each_with_one(threads):
 
 
 def test_torch_has_its_threads_again_here_and_in_threads_yet_to_come(threads):
-    assert list(side_by_side(int, [1, 2, 3])) == [1, 2, 3]
+    with one_thread():
+        assert torch.get_num_threads() == 1
+    assert list(side_by_side(one_thread()(int), [1, 2, 3])) == [1, 2, 3]
     found = []
     later = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
     later.start()

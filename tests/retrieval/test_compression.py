@@ -101,8 +101,11 @@ def test_itq_takes_no_step_that_would_change_nothing(monkeypatch):
         u, _, wt = np.linalg.svd(np.where(x @ full >= 0, np.float32(1), np.float32(-1)).T @ x)
         full = (u @ wt).T
     monkeypatch.setattr(torch.linalg, "svd", lambda matrix: taken.append(torch.get_num_threads()) or svd(matrix))
+    usual = torch.get_num_threads()
+    torch.set_num_threads(2)
     np.testing.assert_allclose(compression.itq(x), full, atol=1e-5)
-    assert set(taken) == {1}
+    assert (set(taken), torch.get_num_threads()) == ({1}, 2)
+    torch.set_num_threads(usual)
     assert 1 < len(taken) < compression.ITQ_STEPS
 
 

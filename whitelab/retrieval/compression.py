@@ -240,7 +240,7 @@ def itq(rows: Float[np.ndarray, "t w"], seed: int = 0) -> Float[np.ndarray, "w w
     1.15 ends no nearer to the signs than a random rotation is (measured).
     """
     start = np.random.default_rng(seed).standard_normal((rows.shape[1],) * 2)
-    v, before = torch.from_numpy(rows[:ITQ_ROWS]), None
+    v, before = torch.from_numpy(np.array(rows[:ITQ_ROWS], np.float32)), None  # which may be read from a file
     with one_thread():
         rotation = torch.linalg.qr(torch.from_numpy(start))[0].float()
         for _ in range(ITQ_STEPS):
