@@ -14,6 +14,7 @@ import torch
 from judged import retrieval_set, write_retrieval
 from sklearn.cluster import KMeans
 from sklearn.metrics import v_measure_score
+from threadpoolctl import ThreadpoolController
 
 from whitelab.advice import (
     advise_pairs,
@@ -457,7 +458,7 @@ def test_layers_that_are_stored_side_by_side_are_those_stored_one_after_another(
 
 
 def test_groups_that_are_found_side_by_side_are_those_found_one_after_another(monkeypatch):
-    rng, n, seen = np.random.default_rng(6), 60, []
+    rng, n, seen, of_blas = np.random.default_rng(6), 60, [], set()
     kinds = np.arange(n) % 3
     data = LabelledTexts("made up", tuple(map(str, range(n))), None, kinds, ("a", "b", "c"), ("",) * n)
     space = LayerRows(torch.from_numpy(rng.normal(size=(2, n, D)) + kinds[:, None]).float(), torch.ones(n))
@@ -467,12 +468,19 @@ def test_groups_that_are_found_side_by_side_are_those_found_one_after_another(mo
         seen.append(count)
         return threads.side_by_side(work, items, count or 3)
 
+    def watched(*given, **named):
+        of_blas.update(one["num_threads"] for one in ThreadpoolController().select(user_api="blas").info())
+        return KMeans(*given, **named)
+
     monkeypatch.setattr(advising, "side_by_side", of_three)
+    monkeypatch.setattr(advising, "KMeans", watched)
     found = []
     for least in (2**18, 0):
         monkeypatch.setattr(advising, "_FEW_NUMBERS", least)
-        found += [advise_texts(space, data, Setting(), "cluster").evidence]
+        with ThreadpoolController().limit(limits=2, user_api="blas"):
+            found += [advise_texts(space, data, Setting(), "cluster").evidence]
     assert seen == [1, 1, None, None]
+    assert of_blas == {1}  # of several at once that turn to one and back the last would leave it at one
     for one, other in zip(*(each.options for each in found), strict=True):
         assert (one.score, one.low, one.high) == pytest.approx((other.score, other.low, other.high))
 

@@ -18,7 +18,7 @@ from whitelab.advice.evidence import Evidence, NoInterval, Tried, enough, random
 from whitelab.base.checks import check_choice
 from whitelab.base.installation import MissingLibraryError, need
 from whitelab.base.progress import Progress, part_of, silent
-from whitelab.base.threads import side_by_side
+from whitelab.base.threads import side_by_side, whole
 from whitelab.base.wording import capitalised, ratio, spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
@@ -57,7 +57,9 @@ _MEASURING = {"rank": 60, "threshold": 40, "store": 98, "classify": 98, "cluster
 # Of the numbers of a vector, the power with which an option's time grows: 384, 192, 96 and 48 numbers of TREC's
 # questions took 11 (whitened 20), 3.5, 2 and 1 s to classify, and 46, 20, 12 and 5 s to group.
 _POWER = {"classify": 1.5, "cluster": 1.0}
-_FEW_NUMBERS = 2**18  # of a table, whose groups are found too soon for runs side by side to gain anything
+# Of a table: below the first its groups are found too soon for runs side by side to gain anything; of the second so
+# many at once are grouped, each of which k-means holds twice.
+_FEW_NUMBERS, _MANY_NUMBERS = 2**18, 2**27
 STORED = ("float32", "int8", "binary+itq")  # with faiss; without it float32 alone
 
 
@@ -305,8 +307,10 @@ def _agreements(
 
     of_whole = [(torch.ones(len(x), dtype=torch.bool), seed) for seed in range(CLUSTERINGS)]
     of_halves = [(half, RUNS_OF_HALF * i + run) for i, half in enumerate(halves.T) for run in range(RUNS_OF_HALF)]
-    at_once = 1 if x.numel() < _FEW_NUMBERS else None
-    found = 100 * torch.cat([*side_by_side(agreement, of_whole + of_halves, at_once)])
+    room = max(1, _MANY_NUMBERS // x.numel())
+    at_once = 1 if x.numel() < _FEW_NUMBERS else None if room >= whole() else room
+    with threads.limit(limits=1, user_api="blas"):  # as KMeans does; of several at once one would never take it back
+        found = 100 * torch.cat([*side_by_side(agreement, of_whole + of_halves, at_once)])
     parts = found[CLUSTERINGS:].reshape(-1, RUNS_OF_HALF).mean(1)
     return float(found[:CLUSTERINGS].mean()), parts.tolist(), _kept(setting, whitener.rank, space.dim)
 
