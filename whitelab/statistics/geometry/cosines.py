@@ -59,7 +59,10 @@ def pair_cosines(a: Float[Tensor | np.ndarray, "p d"], b: Float[Tensor | np.ndar
 def row_cosines(
     z: Float[Tensor | np.ndarray, "n d"], first: Int[Tensor | np.ndarray, "p"], second: Int[Tensor | np.ndarray, "p"]
 ) -> Float[Tensor, "p"]:
-    """`pair_cosines(z[first], z[second])`, with each row's length computed once and pairs in cache-sized parts."""
+    """`pair_cosines(z[first], z[second])`, with each row's length computed once and pairs in cache-sized parts.
+
+    No gradient passes.
+    """
     z = exact(check_shape(z, "z", "n d")).detach()
     first, second = check_integers(first, "first", "p"), check_integers(second, "second", "p")
     if first.shape != second.shape:
