@@ -55,6 +55,8 @@ finally:
     address.settle()
     if missed := address.misread(address.PAGE):
         words.warning(f"{missed} The page shows what is computed.")
+    if strange := address.misspelt():
+        words.warning(strange)
     opened = st.session_state.pop(workspace.OPENED, None)  # a session keeps no embeddings
 if opened is not None:
     with st.session_state[workspace.AHEAD]:

@@ -32,13 +32,13 @@ data_of()  # each part says of what its own is
 infos = datasets.discover(chosen.data.source)
 tasks = [info.name for info in infos]
 left, right = st.columns([3, 2])
+usual = compare_grid.first_models(chosen.model.name, chosen.data.source)
 with left:
     models = st.multiselect(
         "Models",
         list(dict.fromkeys((chosen.model.name, *compare_grid.BUNDLED_MODELS, *model.options()))),
-        default=compare_grid.first_models(chosen.model.name, chosen.data.source),
-        key="models",
-        bind="query-params",
+        default=usual,
+        **address.linked("models", usual),
         accept_new_options=True,
         help="Type a Hugging Face name or the path of a folder. A model that is not here yet is downloaded.",
     )
@@ -55,11 +55,11 @@ with right:
         )
     preset = preset or "whiteningbert"
     corpus = preset_walk.corpus_picker((preset,), "corpus-text")
+    usual = PRESETS[preset].settings.replace(";", "\n")
     settings = st.text_area(
         "Settings, one a line",
-        PRESETS[preset].settings.replace(";", "\n"),
-        key=f"settings-{preset}",
-        bind="query-params",
+        usual,
+        **address.linked(f"settings-{preset}", usual),
         height=155,
         help="Such as L6, or cls/L1+L-1:pca@128: pooling, layers to average (L-1 is the last), whitening, k. `L*` stands "
         "for each layer in turn: `L*` and `L*:pca` are every layer, raw and whitened.",

@@ -2,9 +2,15 @@
 
 import pytest
 from pair_files import whiteningbert, write
+from questions import QUESTIONS
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
+from streamlit.runtime.state.query_params import QueryParams
 from streamlit.testing.v1 import AppTest
 
+from whitelab.compare import PRESETS
+from whitelab.lessons import LESSONS
+from whitelab.training.objectives import OBJECTIVES
+from whitelab.ui.widgets import address
 from whitelab.whitening import WHITENERS
 
 from .visiting import PATIENCE, choose, go_to, knob, start, until
@@ -303,3 +309,65 @@ def test_what_a_page_puts_into_the_address_leaves_k_there():
     assert '({"k": ["5"]})' in first
     assert '({"k": ["5"]})' in last
     assert first != last
+
+
+def misspelt(at) -> list[str]:
+    return [one.value.replace("\\", "") for one in at.main.warning if "this page knows" in one.value]
+
+
+@pytest.mark.parametrize(
+    ("page", "wrong", "meant"),
+    [
+        ("overview", {"whitning": "zca"}, "whitening"),
+        ("overview", {"Layer": "2"}, "layers"),
+        ("layers", {"whitening": SOFT, "soft_gama": "0.3"}, "soft-gamma"),
+        ("compare", {"prest": "mteb"}, "preset"),
+        ("compare", {"setings-whiteningbert": "L1"}, "settings-whiteningbert"),
+        ("anisotropy", {"mesure": "mean_cosine"}, "measure"),
+    ],
+    ids=str,
+)
+def test_a_key_that_no_knob_asks_for_and_that_is_much_like_one_is_said(page, wrong, meant, small):
+    at = until(start(page, **small | wrong))
+    assert misspelt(at) == [f"The address has {list(wrong)[-1]}; this page knows {meant}."]
+
+
+def test_of_keys_that_are_misspelt_few_are_said_and_their_markup_is_not_read(small):
+    wrong = [*(f"layers{i}" for i in range(3)), *(f"layer{i}" for i in range(900)), "layers" * 10000]
+    at = until(start(**small | dict.fromkeys(wrong, "1")))
+    assert misspelt(at) == ["The address has layers0, layers1, layers2; this page knows layers."]
+    at = until(start(**small | {"*layers*": "1", "<b>model": "1"}))
+    (said,) = (one.value for one in at.main.warning)
+    assert r"\*layers\*" in said
+
+
+@pytest.mark.parametrize("page", ["training", "corpus", "compare", "overview"])
+def test_nothing_is_said_of_a_key_of_another_page_or_of_streamlit_or_whose_knob_the_address_has(page, small):
+    others = {"layer": "1", "layers": "2", "embed": "true", "embed_options": "light_theme", "utm_source": "x"}
+    elsewhere = dict.fromkeys(("models", "tasks", "see", "seed", "part", "apart", "step", "present", "searched"), "1")
+    assert not misspelt(until(start(page, **small | others | elsewhere)))
+
+
+# Of a choice: all are drawn where one is.
+TOGETHER = {"vicreg-covariance", "vicreg-variance", "vicreg-invariance"}
+
+
+def test_no_key_of_the_app_is_taken_for_another_and_every_knob_that_a_link_may_name_is_known(small, monkeypatch):
+    names, real = {}, QueryParams.bind_widget
+
+    def bind(self, param_key, *given, **more):
+        names.setdefault(page, set()).add(param_key)
+        return real(self, param_key, *given, **more)
+
+    monkeypatch.setattr(QueryParams, "bind_widget", bind)
+    page, at = "", start(**small)
+    for page in QUESTIONS:
+        until(go_to(at, page))
+        assert names[page] <= at.session_state["address-asked"]
+    knobs = set().union(*names.values()) | {"task", "split", "k", "row-a", "row-b", "apart"}
+    knobs |= {f"settings-{name}" for name in PRESETS} | {f"teach-step-{number}" for number in LESSONS}
+    for family in (WHITENERS, OBJECTIVES):
+        knobs |= {f"{name}-{parameter.name}" for name, one in family.items() for parameter in one.parameters}
+    lessons = {"lesson", "step", "answers", "fixed", "present", "guess1", "runs"}
+    alike = {key for key in knobs | lessons if address.likest(key, knobs - {key})}
+    assert alike - TOGETHER == address.LIKE_OTHERS

@@ -9,6 +9,7 @@ from whitelab.base.wording import capitalised, inside, plain
 from whitelab.scoring.fit_scopes import gives, lacking
 from whitelab.scoring.setting import Setting
 from whitelab.ui.sidebar.workspace import OPENED, Workspace
+from whitelab.ui.widgets.address import linked
 from whitelab.ui.widgets.typed import typed_choice
 from whitelab.whitening import WHITENERS, label, parse, variant
 
@@ -76,10 +77,9 @@ def variant_picker(chosen: Workspace, key: str, default: Sequence[str], title: s
         title,
         list(WHITENERS),
         default=names,
-        key=key,
-        bind="query-params",
+        **linked(key, names, _shown),
         accept_new_options=True,
-        format_func=lambda name: WHITENERS[name].label if name in WHITENERS else name,
+        format_func=_shown,
         placeholder="Choose variants",
         help="Type a variant with parameters to add it, such as soft:gamma=0.25 or group:groups=32.",
     )
@@ -91,6 +91,10 @@ def variant_picker(chosen: Workspace, key: str, default: Sequence[str], title: s
             st.error(plain(str(error)))
     specs = list(dict.fromkeys(specs)) or [chosen.spec_of(name) for name in names]
     return [under(chosen, spec) for spec in specs]
+
+
+def _shown(name: str) -> str:
+    return WHITENERS[name].label if name in WHITENERS else name
 
 
 def _spec(chosen: Workspace, name: str) -> str:
@@ -119,10 +123,9 @@ def baseline_picker(chosen: Workspace) -> Setting:
     name = typed_choice(
         "Compared with",
         list(WHITENERS),
-        "baseline",
-        known,
-        bind="query-params",
-        format_func=lambda name: WHITENERS[name].label if name in WHITENERS else name,
+        found=known,
+        **linked("baseline", "none", _shown),
+        format_func=_shown,
         help="The baseline of the paired test. Type a variant with parameters to take it.",
     )
     try:

@@ -20,6 +20,7 @@ from whitelab.ui.results.jobs import wait
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.sidebar.opening import Opened
+from whitelab.ui.widgets.address import linked
 from whitelab.ui.widgets.chart import rounded_table
 from whitelab.ui.widgets.metric import number
 
@@ -92,8 +93,7 @@ def _chosen(sentences: Sequence[str], raw: Neighbourhood) -> int | str:
     """The row clicked last, or the shortest sentence with the typed text, or that text; at first the largest hub."""
     typed = st.text_input(
         "Sentence",
-        key=_TYPED,
-        bind="query-params",
+        **linked(_TYPED, ""),
         placeholder="Type part of a sentence, or one of your own; at first the largest hub is shown",
         on_change=lambda: st.session_state.pop(_PLACE, None),
     )

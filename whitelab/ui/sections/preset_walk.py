@@ -46,8 +46,7 @@ def corpus_picker(names: tuple[str, ...], key: str) -> str | None:
     return st.text_input(
         "Text to fit on",
         DEMO,
-        key=key,
-        bind="query-params",
+        **address.linked(key, DEMO),
         help="The paper takes both columns of SNLI and MNLI: give their path. A .txt with one sentence a line, a "
         "file or folder of pairs, or demo.",
     )

@@ -47,7 +47,7 @@ def choose(files: ModelFiles) -> RetrievalSet | None:
     own, words = _makers(files)
     with st.expander("Prompts", expanded=any(own)):
         query, document = (
-            st.text_input(f"Before every {what}", key=key, bind="query-params", placeholder=f"such as “{example}: ”")
+            st.text_input(f"Before every {what}", **linked(key, ""), placeholder=f"such as “{example}: ”")
             for what, key, example in (("query", QUERY, "query"), ("document", DOCUMENT, "passage"))
         )
         st.caption(words)

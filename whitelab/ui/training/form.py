@@ -115,13 +115,13 @@ def starts() -> list[str]:
 def _start() -> tuple[Size | None, str]:
     """The encoder to start from: its size, None where it cannot be had, and its name."""
     names = starts()
+    shown = model.labelled(names)
     name = typed_choice(
         "Start",
         names,
-        "start",
-        model.recognised,
-        bind="query-params",
-        format_func=model.labelled(names),
+        found=model.recognised,
+        **address.linked("start", names[0], shown),
+        format_func=shown,
         help="The bundled model cut to its first 3 layers is a raw encoder that training visibly improves. Type a "
         "Hugging Face name or the path of a folder to start from another.",
     )

@@ -1,8 +1,11 @@
 """Widgets that live in the address of the page, so that a copied link shows the same."""
 
 import json
+import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import SequenceMatcher
+from itertools import islice
 from typing import TypeVar
 
 import streamlit as st
@@ -30,8 +33,12 @@ _SPELT = "address-spelt"  # session_state: what this page was asked for in other
 _CAME = "address-came"  # session_state: the address as Streamlit knew it when this run began
 _BOUND = "address-bound"  # session_state: of every knob of the bar in this run, its default and how it is shown
 _DRAWING = "address-drawing"  # session_state: whether the bar is being drawn
+_ASKED = "address-asked"  # session_state: the keys that the knobs of this run have asked the address for
 BAR, PAGE = "bar", "page"  # where a knob is
 _LENGTH = 60  # characters of it that are shown
+_ALIKE, _LOOKED_AT, _NAMED = 0.75, 20, 3  # from which ratio two words are; keys that are looked at; those that are said
+# Keys that are much like another one of the app, and are not misspelt on a page that knows only that one.
+LIKE_OTHERS = frozenset(("apart", "model", "models", "part", "present", "see", "seed", "step", "task", "tasks"))
 
 
 def page() -> str:
@@ -47,7 +54,7 @@ def of(page: str, place: DeltaGenerator) -> Iterator[None]:
     """
     state = st.session_state
     state[_OPENS] = state.get(_PAGE) != page
-    state[_CHANGES], state[_BOUND], state[_DRAWING] = {}, {}, True
+    state[_CHANGES], state[_BOUND], state[_ASKED], state[_DRAWING] = {}, {}, set(), True
     state[_SPELT] = {} if state[_OPENS] else state.get(_SPELT, {})
     state[_PLACE], state[_CAME] = place, _known()
     if state[_OPENS]:
@@ -87,9 +94,45 @@ def misread(where: str) -> str:
     return f"The address asks for {plain(', '.join(missed))}, which cannot be had here." if missed else ""
 
 
+def misspelt() -> str:
+    """That the address has keys no knob of this run asked for, but much like one that it lacks; mostly ''.
+
+    Where it has many, the first are looked at, and few are said.
+    """
+    asked = st.session_state.get(_ASKED, set())
+    strange = (key for key in st.query_params if key not in asked | LIKE_OTHERS and len(key) <= _LENGTH)
+    lacking = sorted(asked - set(st.query_params))
+    meant = {key: found for key in islice(strange, _LOOKED_AT) if (found := likest(key, lacking))}
+    if not meant:
+        return ""
+    has, knows = (", ".join(islice(keys, _NAMED)) for keys in (meant, dict.fromkeys(meant.values())))
+    return f"The address has {plain(has)}; this page knows {plain(knows)}."
+
+
+def likest(key: str, others: Iterable[str]) -> str:
+    """That of the `others` a key may be misspelt for: it has as many words, each like the one there; '' where none is.
+
+    By words, because `row-a` and `row-b`, or `settings-mteb` and `settings-simcse`, are two keys.
+    """
+    ratios = {other: _ratio(_words(key.casefold()), _words(other)) for other in others}
+    best = max(ratios, key=ratios.get, default="")
+    return best if ratios.get(best, 0) >= _ALIKE else ""
+
+
+def _words(key: str) -> list[str]:
+    return re.split("[-_]", key)
+
+
+def _ratio(words: Sequence[str], others: Sequence[str]) -> float:
+    if len(words) != len(others):
+        return 0.0
+    return min(SequenceMatcher(None, one, other).ratio() for one, other in zip(words, others, strict=True))
+
+
 def _note(key: str, default, shown: Callable[[T], str]) -> None:
     """Remember what the address says of a knob that the session does not have yet."""
     state = st.session_state
+    state.setdefault(_ASKED, set()).add(key)
     if key in st.query_params and key not in state and _READ in state:
         state[_READ][key] = (st.query_params.get_all(key), default, shown)
 

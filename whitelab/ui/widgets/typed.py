@@ -6,6 +6,7 @@ import streamlit as st
 
 from whitelab.base.user_folders import expanded
 from whitelab.datasets import DEMO
+from whitelab.ui.widgets.address import linked
 
 
 def exists(place: str) -> bool:
@@ -47,5 +48,8 @@ def typed_choice(
 
 def typed_data(label: str, key: str, names: Sequence[str], titles: Mapping[str, str], help: str) -> str:
     """One of `names`, shown by their `titles`, or a path; the demonstration set where the box is empty."""
-    how = {"bind": "query-params", "format_func": lambda name: titles.get(name, name), "help": help}
-    return typed_choice(label, names, key, **how) or DEMO
+
+    def shown(name: str) -> str:
+        return titles.get(name, name)
+
+    return typed_choice(label, names, **linked(key, names[0], shown), format_func=shown, help=help) or DEMO
