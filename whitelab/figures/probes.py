@@ -1,7 +1,6 @@
 """What a classifier finds in frozen embeddings: accuracy by layer, confusions, cosines by label."""
 
 import html
-import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -30,11 +29,17 @@ def accuracy_by_layer(
     return finish(figure, in_words("Accuracy by layer", words, "no score yet"), heights.CURVES)
 
 
+def _ticks(classes: Sequence[str]) -> list[str]:
+    """The names of classes, long ones without their middle, those that are then alike with their places beside them."""
+    cut = [name if len(name) <= 18 else f"{name[:8].rstrip()}...{name[-7:].lstrip()}" for name in classes]
+    return [f"{name} ({place})" if cut.count(name) > 1 else name for place, name in enumerate(cut, 1)]
+
+
 def confusion(table: Sequence[Sequence[int]], classes: Sequence[str], words: str) -> go.Figure:
     """How many rows of each class (down) were taken for each class (across), coloured by their share of the row."""
     counts = np.asarray(table, dtype=float)
     names = [html.escape(name) for name in classes]
-    short = [html.escape(textwrap.shorten(name, 18, placeholder="...")) for name in classes]
+    short = [html.escape(name) for name in _ticks(classes)]
     shares, figure = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), Drawing()
     figure.add(
         "heatmap",
