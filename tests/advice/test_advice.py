@@ -475,14 +475,17 @@ def test_groups_that_are_found_side_by_side_are_those_found_one_after_another(mo
     monkeypatch.setattr(advising, "side_by_side", of_three)
     monkeypatch.setattr(advising, "KMeans", watched)
     found = []
-    for least in (2**18, 0):
+    monkeypatch.setattr(threads, "whole", lambda: 3)
+    for least, most in ((2**18, 2**27), (0, 2**27), (0, 2 * n * D)):
         monkeypatch.setattr(advising, "_FEW_NUMBERS", least)
+        monkeypatch.setattr(advising, "_MANY_NUMBERS", most)
         with ThreadpoolController().limit(limits=2, user_api="blas"):
             found += [advise_texts(space, data, Setting(), "cluster").evidence]
-    assert seen == [1, 1, None, None]
+    assert seen == [1, 1, None, None, 2, 2]
     assert of_blas == {1}  # of several at once that turn to one and back the last would leave it at one
-    for one, other in zip(*(each.options for each in found), strict=True):
-        assert (one.score, one.low, one.high) == pytest.approx((other.score, other.low, other.high))
+    for one, *others in zip(*(each.options for each in found), strict=True):
+        for other in others:
+            assert (one.score, one.low, one.high) == pytest.approx((other.score, other.low, other.high))
 
 
 def test_layers_that_differ_by_chance_alone_group_texts_equally_well(monkeypatch):

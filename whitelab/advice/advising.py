@@ -15,10 +15,11 @@ from torch import Tensor
 from whitelab.advice.answer import Advice, answer, named
 from whitelab.advice.candidates import candidates, to_store
 from whitelab.advice.evidence import Evidence, NoInterval, Tried, enough, random_halves, weigh
+from whitelab.base import threads
 from whitelab.base.checks import check_choice
 from whitelab.base.installation import MissingLibraryError, need
 from whitelab.base.progress import Progress, part_of, silent
-from whitelab.base.threads import side_by_side, whole
+from whitelab.base.threads import side_by_side
 from whitelab.base.wording import capitalised, ratio, spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
@@ -274,8 +275,8 @@ def _grouped(
     measuring, _ = _parts(progress, "cluster")
     costs = _costs(settings, space.dim, "cluster")
     found = _each(settings, lambda setting: _agreements(space, setting, rows, labels, halves), measuring, costs)
-    whole, parts, dims = zip(*found, strict=True)
-    scores, of_halves = torch.tensor(whole, dtype=torch.float64), torch.tensor(parts, dtype=torch.float64)
+    of_all, parts, dims = zip(*found, strict=True)
+    scores, of_halves = torch.tensor(of_all, dtype=torch.float64), torch.tensor(parts, dtype=torch.float64)
     drawn = halved(scores, of_halves, enough(len(settings)))
     protocol = {"task": data.task, "model": model, "clusters": len(labels.unique()), "fit": "all texts"} | _VARIED
     protocol |= {"runs": CLUSTERINGS, "starts": CLUSTER_STARTS}
@@ -294,13 +295,13 @@ def _agreements(
     """V-measure x 100 of all texts, a mean over runs, and of each half, grouped by itself; the numbers a vector has."""
     layers, classes = setting.numbers(space.n_layers), len(labels.unique())
     whitener = fit(setting.whitening, space.moments(layers), setting.k)
-    x, threads = geometry.normalize(whitener(space.combine(layers))), ThreadpoolController()
+    x, pools = geometry.normalize(whitener(space.combine(layers))), ThreadpoolController()
 
     def agreement(run: tuple[Bool[Tensor, "u"], int]) -> Float[Tensor, "1"]:
         part, seed = run
         clusters, there = torch.zeros(len(x), dtype=torch.int64), part[rows]
         means = KMeans(min(classes, int(part.sum())), n_init=CLUSTER_STARTS, random_state=seed)
-        with threads.limit(limits=1, user_api="openmp"):  # threads that share so small a fit wait most of the time
+        with pools.limit(limits=1, user_api="openmp"):  # threads that share so small a fit wait most of the time
             fitted = means.fit(x[part].numpy(), sample_weight=space.counts[part].numpy())
         clusters[part] = torch.from_numpy(fitted.labels_).long()
         return v_measure(labels[there], clusters[rows][there], torch.ones(int(there.sum()), 1))
@@ -308,8 +309,8 @@ def _agreements(
     of_whole = [(torch.ones(len(x), dtype=torch.bool), seed) for seed in range(CLUSTERINGS)]
     of_halves = [(half, RUNS_OF_HALF * i + run) for i, half in enumerate(halves.T) for run in range(RUNS_OF_HALF)]
     room = max(1, _MANY_NUMBERS // x.numel())
-    at_once = 1 if x.numel() < _FEW_NUMBERS else None if room >= whole() else room
-    with threads.limit(limits=1, user_api="blas"):  # as KMeans does; of several at once one would never take it back
+    at_once = 1 if x.numel() < _FEW_NUMBERS else None if room >= threads.whole() else room
+    with pools.limit(limits=1, user_api="blas"):  # as KMeans does; of several at once one would never take it back
         found = 100 * torch.cat([*side_by_side(agreement, of_whole + of_halves, at_once)])
     parts = found[CLUSTERINGS:].reshape(-1, RUNS_OF_HALF).mean(1)
     return float(found[:CLUSTERINGS].mean()), parts.tolist(), _kept(setting, whitener.rank, space.dim)
