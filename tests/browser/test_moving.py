@@ -211,6 +211,25 @@ history.pushState = function (...step) {
 }"""
 
 
+# Puts a link in other words twice before the page is drawn: without a step, as the app does, and as Streamlit does.
+REWORDED = """addEventListener("DOMContentLoaded", () => {
+    history.replaceState(history.state, "", location.href + "&once")
+    history.pushState(history.state, "", location.href + "&twice")
+})"""
+
+
+def test_going_back_from_a_link_that_was_put_in_other_words_twice_goes_to_where_one_came_from(app, chromium):
+    context, before = chromium.new_context(), f"{app}/_stcore/health"
+    page = context.new_page()
+    page.goto(before)
+    page.add_init_script(REWORDED)
+    page.goto(f"{app}/uniformity?layers=2")
+    page.wait_for_function("() => window.whitelabSteps")
+    page.go_back()
+    page.wait_for_url(before)
+    context.close()
+
+
 def test_who_goes_back_before_the_page_is_drawn_is_taken_on_to_where_one_came_from(app, chromium):
     context, before = chromium.new_context(), f"{app}/_stcore/health"
     page = context.new_page()

@@ -14,7 +14,8 @@ if (!window.whitelabSteps) {
   }
   // Streamlit may take its first steps before this runs, where it finds a link in other words than its own: who goes
   // back goes over them too.
-  const opened = window.navigation?.activation?.entry.index ?? -1
+  const first = window.navigation?.activation?.entry.key  // its index is -1 once replaceState has put another in its place
+  const opened = first ? navigation.entries().findIndex(entry => entry.key === first) : -1
   const now = opened < 0 ? opened : navigation.currentEntry.index
   const begun = opened >= 0 && navigation.entries()[now + 1]?.sameDocument ? now + 1 : now  // someone went back already
   const over = () => {
