@@ -6,14 +6,16 @@ from questions import QUESTIONS
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.runtime.state.query_params import QueryParams
 from streamlit.testing.v1 import AppTest
+from tiny import write_task
 
 from whitelab.compare import PRESETS
 from whitelab.lessons import LESSONS
 from whitelab.training.objectives import OBJECTIVES
+from whitelab.ui.sections import neighbour_inspector
 from whitelab.ui.widgets import address
 from whitelab.whitening import WHITENERS
 
-from .visiting import PATIENCE, choose, go_to, knob, start, until
+from .visiting import PATIENCE, alts, choose, data, go_to, knob, start, until
 
 SOFT = WHITENERS["soft"].label
 
@@ -223,6 +225,7 @@ def test_what_an_address_asks_for_and_cannot_have_is_said_until_the_knob_is_move
 
 # page -> what can be had of its own knobs, as the app writes it or by name, and what cannot
 KNOBS = {
+    "data": ({"find": "guitar", "order": "lowest gold"}, {"order": "foo"}),
     "whitening": ({"format": "safetensors", "see": "Spectrum"}, {"format": "foo", "see": "foo"}),
     "anisotropy": ({"measure": "mean_cosine", "space": "Projection", "dims": "3"}, {"measure": "foo", "space": "foo"}),
     "layers": ({"searched": "whitened", "right-map": "Gain over raw"}, {"searched": "foo", "right-map": "foo"}),
@@ -243,7 +246,7 @@ def test_what_an_address_asks_for_of_a_page_and_cannot_have_is_said_there(page, 
     for key, word in cannot.items():
         assert f"{key}={word}" in said.replace("\\", "")
     at.query_params.clear()
-    assert not missed(until(go_to(at, "data")))
+    assert not missed(until(go_to(at, "overview")))
 
 
 @pytest.mark.parametrize(
@@ -254,6 +257,40 @@ def test_a_link_holds_the_cosine_that_is_explained(page, key, rest, small):
     at = until(start(page, **small | rest | {key: "0.25"}))
     assert at.slider(key=key).value == 0.25
     assert not missed(at)
+
+
+# page, part of it -> what is put to what there, by its key, as an address has it
+CARRIED = [
+    ("data", {}, {"find": ("guitar", "guitar"), "order": ("highest gold", "highest gold")}),
+    ("anisotropy", {"space": "Neighbours"}, {"remedies": (True, "true")}),
+    ("probe", {"more": "true"}, {"probe-settings": ("L1\nL2:pca", "L1\nL2:pca")}),
+    ("compare", {"part": "WhiteningBERT, Figure 1"}, {"panel": ("labse", "LaBSE")}),
+    (
+        "compare",
+        {"part": "WhitenedCSE, Figures 1 and 3"},
+        {"losses-task": ("sts13", "sts13"), "losses-positives": ("ge4", "gold >= 4")},
+    ),
+]
+
+
+@pytest.mark.parametrize(("page", "part", "knobs"), CARRIED, ids=[next(iter(knobs)) for *_, knobs in CARRIED])
+def test_a_link_opens_the_view_that_its_page_was_put_to(page, part, knobs, small, tmp_path, monkeypatch):
+    monkeypatch.setattr(neighbour_inspector, "_REMEDIED", 3)
+    for task, pairs in (("sts12", 40), ("sts13", 30)):
+        write_task(tmp_path, task, pairs=pairs)
+
+    def opened(**query):
+        return until(start(page, **small | {"data": str(tmp_path)} | part | query))
+
+    def view(at):
+        return data(at), [one.value.to_csv() for one in at.dataframe], [one.value for one in at.markdown], alts(at)
+
+    by_hand = opened()
+    plain = view(by_hand)
+    put = view(choose(by_hand, **{key.replace("-", "_"): value for key, (value, _) in knobs.items()}))
+    by_link = opened(**{key: word for key, (_, word) in knobs.items()})
+    assert view(by_link) == put != plain
+    assert not missed(by_link)
 
 
 @pytest.mark.parametrize("typed", ["1,3", "L1+L3", "1 3", "L1,-1", ["1", "-1"], "3, 1"])

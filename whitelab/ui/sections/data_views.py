@@ -8,6 +8,7 @@ from whitelab.base.wording import quantity, spaced
 from whitelab.datasets import SentencePairs
 from whitelab.figures import heights
 from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.widgets.address import linked
 from whitelab.ui.widgets.chart import chart, rounded_table
 from whitelab.ui.widgets.choice import choice
 from whitelab.ui.widgets.metric import Metric, headlines
@@ -102,9 +103,9 @@ def search(pairs: SentencePairs) -> None:
     """The pairs whose sentences hold what is typed."""
     left, right = st.columns([3, 2])
     with left:
-        wanted = st.text_input("Find in the sentences", key="find", placeholder="A word or a part of one")
+        wanted = st.text_input("Find in the sentences", **linked("find", ""), placeholder="A word or a part of one")
     with right:
-        order = choice("Order", ["as in the file", "highest gold", "lowest gold"], key="order")
+        order = choice("Order", ["as in the file", "highest gold", "lowest gold"], key="order", bind="query-params")
     wanted = (wanted or "").casefold()
     hits = [
         row

@@ -166,7 +166,7 @@ def _remedies(space: LayerEmbeddings, compared: Setting) -> str:
     """Hubs of the raw and of the mapped space, by plain cosine and under each remedy, and the line that gives them in
     Python, in the loop of `_code`."""
     st.markdown("**What takes hubs away?**")
-    if space.n_sentences > _REMEDIED and not st.toggle("Score every pair of sentences", key="remedies"):
+    if space.n_sentences > _REMEDIED and not st.toggle("Score every pair of sentences", **linked("remedies", False)):
         st.caption(f"CSLS and mutual proximity score all pairs of {spaced(space.n_sentences)} sentences: minutes.")
         return ""
     rows = []

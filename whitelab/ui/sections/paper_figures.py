@@ -29,7 +29,7 @@ from whitelab.ui.results.study import study_job
 from whitelab.ui.sections.compare_grid import grid_in_code
 from whitelab.ui.sections.preset_walk import say_what_lacks
 from whitelab.ui.sidebar.model import shared_encoder
-from whitelab.ui.widgets import asking
+from whitelab.ui.widgets import address, asking
 from whitelab.ui.widgets.chart import chart, data_of
 from whitelab.ui.widgets.choice import choice
 
@@ -99,11 +99,12 @@ def pair_heatmaps(grid: PaperGrid) -> str:
     panels = drawn.panels()
     own = drawn.printed_pairs(grid.name)
 
+    usual = next((name for name in panels if own and drawn.printed_pairs(name) == own), list(panels)[-1])
     beside = st.selectbox(
         "Printed panel",
         list(panels),
-        next((i for i, name in enumerate(panels) if own and drawn.printed_pairs(name) == own), len(panels) - 1),
-        key="panel",
+        list(panels).index(usual),
+        **address.linked("panel", usual, panels.get),
         format_func=panels.get,
         help="WhiteningBERT prints four models. The difference is shown where yours is one of them.",
     )
@@ -297,10 +298,15 @@ def losses(grid: Grid) -> str:
         "**Closer together, or further apart?** Both losses of every setting of every model; lower left is better."
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        default = grid.tasks.index("stsb") if "stsb" in grid.tasks else 0
-        task = st.selectbox("Task", grid.tasks, default, key="losses-task") or grid.tasks[0]
+        usual = "stsb" if "stsb" in grid.tasks else grid.tasks[0]
+        at = grid.tasks.index(usual)
+        task = st.selectbox("Task", grid.tasks, at, **address.linked("losses-task", usual)) or grid.tasks[0]
         positives = choice(
-            "Positive pairs", geometry.POSITIVES, key="losses-positives", format_func=geometry.POSITIVES.get
+            "Positive pairs",
+            geometry.POSITIVES,
+            key="losses-positives",
+            bind="query-params",
+            format_func=geometry.POSITIVES.get,
         )
     absent = [model for model in grid.models if not on_disk(model)]
     if absent and not asking.asked(_ABSENT, absent):

@@ -231,12 +231,13 @@ def mistakes(scores: Sequence[ProbeScore], data: LabelledTexts, layers: str) -> 
 
 def more(texts: Texts, pooling: str, plan: ProbePlan, of: str) -> tuple[Setting, ...]:
     """More settings side by side, as a visitor types them, once unfolded; `of` says what is probed."""
+    lines = DEFAULT.replace(";", "\n")
     unfolded = {"icon": ":material/table_rows:", "on_change": "rerun", **linked("more", False)}
     with st.expander("More settings side by side", **unfolded) as place:
         text = st.text_area(  # drawn folded, too, or what was typed would be gone
             "Settings, one a line",
-            DEFAULT.replace(";", "\n"),
-            key="probe-settings",
+            lines,
+            **linked("probe-settings", lines),
             height=120,
             help="Such as L6, or L1+L-1:pca@128: layers to average (L-1 is the last), whitening, k; `L*:pca` is each "
             "layer in turn. In the bar's pooling.",
