@@ -385,6 +385,17 @@ def test_nothing_is_said_of_a_key_of_another_page_or_of_streamlit_or_whose_knob_
     assert not misspelt(until(start(page, **small | others | elsewhere)))
 
 
+@pytest.mark.parametrize("layers", ["1", "3"])
+def test_a_key_is_not_misspelt_beside_the_knob_it_is_like_though_streamlit_takes_that_out_at_its_default(layers, small):
+    at = until(start(**small, layers=layers, layer="2"))
+    assert ("layers" in at.query_params) == (layers == "3")
+    assert not misspelt(at)
+    assert not misspelt(at.run())
+    at.query_params.pop("layers", None)  # as a browser does once it is moved there
+    assert not misspelt(at.run())
+    assert not misspelt(until(go_to(at, "data")))
+
+
 # Of a choice: all are drawn where one is.
 TOGETHER = {"vicreg-covariance", "vicreg-variance", "vicreg-invariance"}
 

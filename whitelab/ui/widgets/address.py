@@ -33,6 +33,7 @@ _SPELT = "address-spelt"  # session_state: what this page was asked for in other
 _CAME = "address-came"  # session_state: the address as Streamlit knew it when this run began
 _BOUND = "address-bound"  # session_state: of every knob of the bar in this run, its default and how it is shown
 _DRAWING = "address-drawing"  # session_state: whether the bar is being drawn
+_HAD = "address-had"  # session_state: the keys that the address has had when runs of this session began
 _ASKED = "address-asked"  # session_state: the keys that the knobs of this run have asked the address for
 BAR, PAGE = "bar", "page"  # where a knob is
 _LENGTH = 60  # characters of it that are shown
@@ -57,6 +58,7 @@ def of(page: str, place: DeltaGenerator) -> Iterator[None]:
     state[_CHANGES], state[_BOUND], state[_ASKED], state[_DRAWING] = {}, {}, set(), True
     state[_SPELT] = {} if state[_OPENS] else state.get(_SPELT, {})
     state[_PLACE], state[_CAME] = place, _known()
+    state[_HAD] = state.get(_HAD, set()) | set(state[_CAME])
     if state[_OPENS]:
         state[_MISREAD] = {}  # what was said on another page, of an address that is no more
     with noted(BAR):
@@ -97,11 +99,12 @@ def misread(where: str) -> str:
 def misspelt() -> str:
     """That the address has keys no knob of this run asked for, but much like one that it lacks; mostly ''.
 
-    Where it has many, the first are looked at, and few are said.
+    It lacks none that it has had: Streamlit takes out a knob at its default. Of many keys the first are looked at, and
+    few are said.
     """
-    asked = st.session_state.get(_ASKED, set())
+    asked, had = (st.session_state.get(name, set()) for name in (_ASKED, _HAD))
     strange = (key for key in st.query_params if key not in asked | LIKE_OTHERS and len(key) <= _LENGTH)
-    lacking = sorted(asked - set(st.query_params))
+    lacking = sorted(asked - had - set(st.query_params))
     meant = {key: found for key in islice(strange, _LOOKED_AT) if (found := likest(key, lacking))}
     if not meant:
         return ""
