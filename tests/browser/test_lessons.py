@@ -296,6 +296,16 @@ def test_who_goes_on_by_keyboard_stands_at_the_heading_of_the_step_that_comes(ap
     assert heading.inner_text().startswith("Lesson 5 of 10 · step 1 of")
 
 
+@pytest.mark.parametrize(("number", "step"), [(4, 1), (4, 3)], ids=["in a field", "on the button"])
+def test_who_predicts_by_enter_stands_at_the_answer(app, visit, demo, number, step):
+    lesson = LESSONS[number]
+    page = visit(app).open(f"{lesson.page}?lesson={number}&step={step}", ready=False)
+    page.get_by_role("button", name="Predict", exact=True).wait_for()
+    verdict = predict(Keyboard(page), demo, lesson, step, right=True)
+    page.wait_for_function("() => document.activeElement.closest('.st-key-lesson [role=status]')", timeout=60_000)
+    assert page.evaluate("document.activeElement.innerText").find(verdict) >= 0
+
+
 def test_home_and_end_take_a_ring_of_a_curve_to_where_it_may_stand_at_last(app, visit):
     shown = visit(app)
     ring = shown.open("dimensions?lesson=6&step=2", ready=False).locator(".wl-handle").nth(1)
