@@ -458,7 +458,7 @@ def test_layers_that_are_stored_side_by_side_are_those_stored_one_after_another(
 
 
 def test_groups_that_are_found_side_by_side_are_those_found_one_after_another(monkeypatch):
-    rng, n, seen, of_blas = np.random.default_rng(6), 60, [], set()
+    rng, n, seen, found_threads = np.random.default_rng(6), 60, [], set()
     kinds = np.arange(n) % 3
     data = LabelledTexts("made up", tuple(map(str, range(n))), None, kinds, ("a", "b", "c"), ("",) * n)
     space = LayerRows(torch.from_numpy(rng.normal(size=(2, n, D)) + kinds[:, None]).float(), torch.ones(n))
@@ -468,21 +468,22 @@ def test_groups_that_are_found_side_by_side_are_those_found_one_after_another(mo
         seen.append(count)
         return threads.side_by_side(work, items, count or 3)
 
-    def watched(*given, **named):
-        of_blas.update(one["num_threads"] for one in ThreadpoolController().select(user_api="blas").info())
-        return KMeans(*given, **named)
+    class Watched(KMeans):
+        def fit(self, *given, **named):
+            found_threads.update(one["num_threads"] for one in ThreadpoolController().info())
+            return super().fit(*given, **named)
 
     monkeypatch.setattr(advising, "side_by_side", of_three)
-    monkeypatch.setattr(advising, "KMeans", watched)
+    monkeypatch.setattr(advising, "KMeans", Watched)
     found = []
     monkeypatch.setattr(threads, "whole", lambda: 3)
     for least, most in ((2**18, 2**27), (0, 2**27), (0, 2 * n * D)):
         monkeypatch.setattr(advising, "_FEW_NUMBERS", least)
         monkeypatch.setattr(advising, "_MANY_NUMBERS", most)
-        with ThreadpoolController().limit(limits=2, user_api="blas"):
+        with ThreadpoolController().limit(limits=2):
             found += [advise_texts(space, data, Setting(), "cluster").evidence]
     assert seen == [1, 1, None, None, 2, 2]
-    assert of_blas == {1}  # of several at once that turn to one and back the last would leave it at one
+    assert found_threads == {1}  # of BLAS and of OpenMP
     for one, *others in zip(*(each.options for each in found), strict=True):
         for other in others:
             assert (one.score, one.low, one.high) == pytest.approx((other.score, other.low, other.high))

@@ -4,8 +4,9 @@ import threading
 
 import pytest
 import torch
+from threadpoolctl import ThreadpoolController
 
-from whitelab.base.threads import _shares, one_thread, share, side_by_side
+from whitelab.base.threads import _shares, one_blas_thread, one_thread, share, side_by_side
 
 
 @pytest.fixture(params=[1, 3])
@@ -108,6 +109,23 @@ def test_closing_stops_the_work(threads):
 
 
 # Beside others
+
+
+def of_blas():
+    """How many threads numpy's BLAS has."""
+    (found,) = {one["num_threads"] for one in ThreadpoolController().select(user_api="blas").info()}
+    return found
+
+
+def test_numpy_has_its_threads_again_once_the_last_of_those_who_overlap_is_done():
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        first, second = one_blas_thread(), one_blas_thread()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert of_blas() == 1
+        second.__exit__(None, None, None)
+        assert of_blas() == 2
 
 
 def test_whoever_is_alone_has_every_thread_and_several_share_them(threads):

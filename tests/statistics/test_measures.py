@@ -9,6 +9,7 @@ import torch
 from scipy.stats import spearmanr
 from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
+from threadpoolctl import ThreadpoolController
 
 from tests.conftest import rotation
 from whitelab.statistics import geometry
@@ -286,6 +287,19 @@ def test_clusters_are_isotropic_inside_though_the_space_is_not():
 @pytest.mark.parametrize("x", [torch.ones(50, 3), torch.eye(10)], ids=["one point", "ten points"])
 def test_rows_that_form_no_clusters_have_no_numbers(x):
     assert all(math.isnan(value) for value in vars(geometry.clusters(x)).values())
+
+
+def test_numpy_has_one_thread_while_clusters_are_measured(monkeypatch):
+    found = []
+
+    def watched(*given):
+        found.extend(one["num_threads"] for one in ThreadpoolController().select(user_api="blas").info())
+        return silhouette_score(*given)
+
+    monkeypatch.setattr("sklearn.metrics.silhouette_score", watched)
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        geometry.clusters(gaussian(60, 4), 3)
+    assert set(found) == {1}
 
 
 def test_a_seed_that_cannot_be_is_refused():

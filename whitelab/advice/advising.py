@@ -19,7 +19,7 @@ from whitelab.base import threads
 from whitelab.base.checks import check_choice
 from whitelab.base.installation import MissingLibraryError, need
 from whitelab.base.progress import Progress, part_of, silent
-from whitelab.base.threads import side_by_side
+from whitelab.base.threads import one_blas_thread, side_by_side
 from whitelab.base.wording import capitalised, ratio, spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
@@ -310,7 +310,7 @@ def _agreements(
     of_halves = [(half, RUNS_OF_HALF * i + run) for i, half in enumerate(halves.T) for run in range(RUNS_OF_HALF)]
     room = max(1, _MANY_NUMBERS // x.numel())
     at_once = 1 if x.numel() < _FEW_NUMBERS else None if room >= threads.whole() else room
-    with pools.limit(limits=1, user_api="blas"):  # as KMeans does; of several at once one would never take it back
+    with one_blas_thread():
         found = 100 * torch.cat([*side_by_side(agreement, of_whole + of_halves, at_once)])
     parts = found[CLUSTERINGS:].reshape(-1, RUNS_OF_HALF).mean(1)
     return float(found[:CLUSTERINGS].mean()), parts.tolist(), _kept(setting, whitener.rank, space.dim)

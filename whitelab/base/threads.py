@@ -119,9 +119,44 @@ def share() -> Iterator[None]:
         torch.set_num_threads(whole)  # also of threads yet to come
 
 
+class _Blas:
+    """How many hold numpy's BLAS to one thread now, and what the first of them is to take back."""
+
+    def __init__(self) -> None:
+        self.lock, self.count, self.limit = threading.Lock(), 0, None
+
+
+_blas = _Blas()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """numpy's BLAS with one thread, everywhere in the process, until the last who asked for it is done.
+
+    Its threads wait for each other where others hold the processors. scikit-learn's k-means asks for the same by
+    itself: of two that overlap the later one notes 1 as usual and leaves it so, unless both are inside of this.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with _blas.lock:
+        _blas.count += 1
+        _blas.limit = _blas.limit or threadpool_limits(1, "blas")
+    try:
+        yield
+    finally:
+        with _blas.lock:
+            _blas.count -= 1
+            if not _blas.count:
+                _blas.limit.restore_original_limits()
+                _blas.limit = None
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """torch with one thread where the call is, so that sums have the same bits on any machine of a kind."""
+    """torch with one thread where the call is, so that sums have the same bits on any machine of a kind.
+
+    A thread that asks torch for the first time meanwhile has one too, until it is in a `share`.
+    """
     usual = torch.get_num_threads()
     if usual == 1:  # to say so would make it the default of threads yet to come
         yield

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from whitelab.base.checks import check_int
 from whitelab.base.progress import Progress, silent
+from whitelab.base.threads import one_blas_thread
 from whitelab.statistics import linalg
 from whitelab.statistics.linalg import exact
 from whitelab.statistics.moments import Moments
@@ -105,7 +106,8 @@ def _centroids(x: Float[Tensor, "n d"], counts: Float[Tensor, "n"], m: int, seed
         return (counts @ x / counts.sum())[None]
     rows = x.cpu().numpy()
     origin = rows.mean(0)  # distances of rows far from 0 would lose digits
-    found = KMeans(m, n_init=1, random_state=seed).fit(rows - origin, sample_weight=counts.cpu().numpy())
+    with one_blas_thread():
+        found = KMeans(m, n_init=1, random_state=seed).fit(rows - origin, sample_weight=counts.cpu().numpy())
     centres = np.unique(found.cluster_centers_, axis=0)  # fewer where rows repeat
     return torch.from_numpy(centres + origin).to(x.device)
 

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from whitelab.base.checks import check_int, check_matrix
+from whitelab.base.threads import one_blas_thread
 from whitelab.statistics.geometry.isotropy import iso_score
 from whitelab.statistics.linalg import exact, gram
 
@@ -45,9 +46,8 @@ def clusters(x: Float[Tensor, "n d"], count: int = CLUSTERS, directions: int | N
         return Clusters(math.nan, math.nan, math.nan)
     from sklearn.cluster import KMeans
     from sklearn.metrics import silhouette_score
-    from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1, "blas"):  # whose threads wait for each other where others hold the processors
+    with one_blas_thread():
         found = KMeans(count, n_init=1, random_state=seed).fit(x.numpy())
         silhouette = float(silhouette_score(x.numpy(), found.labels_))
     inside = x - torch.from_numpy(found.cluster_centers_)[torch.from_numpy(found.labels_).long()]
