@@ -398,21 +398,33 @@ def test_texts_in_whatever_a_mark_of_the_byte_order_says_are_those_of_utf_8(tmp_
     assert [text for _, text in read_texts(tmp_path, pytest.fail)] == texts * 3
 
 
-def test_of_a_file_in_utf_16_what_is_no_text_and_what_is_too_long_is_left_out_and_said(tmp_path):
-    (long, half), end = ("两" * (LINE_BYTES // 3), "half \ud83d"), "\ud83d\n".encode("utf-16-le", "surrogatepass")[:3]
+@pytest.mark.parametrize("half", [0xD83D, 0xDC85, 0xDD00])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_of_a_marked_file_what_is_no_text_and_what_is_too_long_is_left_out_and_said(tmp_path, encoding, half):
+    long, end = "两" * (LINE_BYTES // 3), b"\x3d\xd8\n"
     for name, head, row in (("a.txt", "", "{}\n"), ("b.csv", "text,note\n", "{},x\n")):
-        body = head + "".join(map(row.format, ["a man", half, "a dog", f"{long}xx", "water"]))
-        (tmp_path / name).write_bytes(b"\xff\xfe" + body.encode("utf-16-le", "surrogatepass") + end)
+        body = head + "".join(map(row.format, ["a man", f"half {chr(half)}", "a dog", f"{long}xx", "water"]))
+        (tmp_path / name).write_bytes(body.encode(encoding, "surrogatepass") + end)
     refused = []
     assert [text for _, text in read_texts(tmp_path, refused.append)] == ["a man", "a dog", "water", "a man", "a dog"]
-    too_long = f"longer than {LINE_BYTES} bytes"
+    undecoded, too_long = f"not {encoding.upper()}", f"longer than {LINE_BYTES} bytes"
     assert list(map(str, refused)) == [
-        "a.txt:2: half a surrogate pair",
+        f"a.txt:2: {undecoded}",
         f"a.txt:4: {too_long}",
-        "a.txt: cannot be read on: not UTF-16-LE",
-        "b.csv:3: half a surrogate pair",
+        f"a.txt:6: {undecoded}",
+        f"b.csv:3: {undecoded}",
         f"b.csv: cannot be read on: {too_long}",
     ]
+
+
+@pytest.mark.parametrize(("encoding", "bad"), [("utf-8", b"\xff"), ("utf-32-le", b"\xff" * 4)])
+@pytest.mark.parametrize("name", ["a.txt", "a.csv"])
+def test_what_no_character_has_costs_its_line_and_no_other(tmp_path, name, encoding, bad):
+    data = "\ufefftext\na man\nwat?er\na dog\n".encode(encoding)
+    (tmp_path / name).write_bytes(data.replace("?".encode(encoding), bad))
+    refused = []
+    assert [text for _, text in read_texts(tmp_path, refused.append)][-2:] == ["a man", "a dog"]
+    assert list(map(str, refused)) == [f"{name}:3: not {encoding.upper().removesuffix('-LE')}"]
 
 
 @pytest.mark.parametrize("first", ["sep=;\r\n", '"sep=;"\n', ""])

@@ -1,6 +1,7 @@
 """Files of text read as a stream, whatever their size: a line (.txt) or a record (.jsonl, .csv, .parquet) each."""
 
 import bz2
+import codecs
 import csv
 import glob
 import gzip
@@ -178,14 +179,14 @@ def kind_of(path: Path) -> str:
 def _lines(path: Path) -> Iterator[tuple[int, str | ValueError]]:
     """Lines by number; one that is too long is said to be, and no more of it is held than shows it.
 
-    Those of a .csv end in bare carriage returns where it begins with no others. Bytes that are not UTF-8 are in them as
+    Those of a .csv end in bare carriage returns where it begins with no others. What could not be decoded is in them as
     lone surrogates, for `_undecoded`.
     """
     with _OPENERS.get(path.suffix, open)(path, "rb") as file:
         head = file.read(PROBE_BYTES)
         encoding, start = encoding_of(head)
         file.seek(start)
-        lone = "surrogateescape" if encoding == "utf-8" else "surrogatepass"
+        lone = "surrogateescape" if encoding == "utf-8" else "undecoded"
         ends = _QUOTED.sub("", head[start:].decode(encoding, "replace")) if kind_of(path) == ".csv" else ""
         end_of_line = "\r" if "\r" in ends and "\n" not in ends else "\n"
         lines, number = TextIOWrapper(file, encoding, lone, newline=end_of_line), 0
@@ -197,13 +198,17 @@ def _lines(path: Path) -> Iterator[tuple[int, str | ValueError]]:
             yield number, ValueError(f"longer than {LINE_BYTES} bytes") if too_long else line
 
 
+# What is not UTF-16 or UTF-32 becomes the surrogate of that number, which surrogateescape uses for nothing.
+codecs.register_error("undecoded", lambda problem: (chr(0xD800 + int(problem.encoding[4:6])), problem.end))
+
+
 def _undecoded(text: str) -> str:
-    """What of a text could not be decoded; empty where all was."""
+    """What a text is not, though its file begins so; empty where all could be decoded."""
     try:
         text.encode()
     except UnicodeEncodeError as problem:
-        escaped = "\udc80" <= text[problem.start] <= "\udcff"  # as surrogateescape has it
-        return "not UTF-8" if escaped else _in_words(problem)
+        number = ord(text[problem.start]) - 0xD800
+        return f"not UTF-{number if number in (16, 32) else 8}"
     return ""
 
 
