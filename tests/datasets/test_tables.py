@@ -266,6 +266,14 @@ def test_other_encodings_are_refused_with_the_byte_and_the_advice(tmp_path, mark
         load(path, keep_going=True)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
+def test_half_a_surrogate_pair_is_no_utf_16_nor_32_and_its_line_is_counted_in_characters(tmp_path, encoding):
+    data = f"\ufeff{HEADER}\u0a0a\u010a\tb\t1\nhalf \udc85\td\t2\n".encode(encoding, "surrogatepass")
+    position = data.index("\udc85".encode(encoding, "surrogatepass"))
+    with pytest.raises(DataError, match=rf"not {encoding.upper()} at byte {position} \(0x\w\w, line 3\)"):
+        load(write(tmp_path / "a.tsv", data))
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.txt", "a.jsonl", "a.parquet"])
 @pytest.mark.parametrize("content", [b"", b"\n\r\n  \n"])
 def test_an_empty_file_is_refused(tmp_path, name, content):

@@ -410,7 +410,7 @@ def _decode(path: File, data: bytes) -> str:
         return data[start:].decode(encoding)
     except UnicodeDecodeError as error:
         position = start + error.start
-        line = data.count(b"\n", 0, position) + 1
+        line = data[start:position].decode(encoding).count("\n") + 1
         raise DataError(
             f"{path}: not {encoding.upper()} at byte {position} (0x{data[position]:02x}, line {line}); "
             "convert the file to UTF-8, for example with: iconv -f ENCODING -t UTF-8"
