@@ -32,6 +32,7 @@ from whitelab.corpus.indexing import build_index
 from whitelab.corpus.manifest import Manifest, missing_note, status
 from whitelab.corpus.texts import CHANGED, LINE_BYTES, changed_since, read_texts, text_files
 from whitelab.datasets.pairs import DataError
+from whitelab.datasets.tables import PROBE_BYTES
 
 FIELDS = ("mean", "scatter", "cubic", "unit")
 
@@ -449,6 +450,22 @@ def test_a_csv_whose_lines_end_in_bare_carriage_returns_gives_the_same_texts_bou
     assert texts == ["a man\nplays", "water"] + ["rain"] * 300_000
     width = f"a.csv:{3 + bool(mark)}: 3 columns where 2 are expected"
     assert list(map(str, refused)) == [width, f"a.csv: cannot be read on: longer than {LINE_BYTES} bytes"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_txt_and_a_jsonl_whose_lines_end_in_bare_carriage_returns_give_the_same_texts(tmp_path, encoding):
+    texts = ['a "man', "plays", "water"]
+    lines = {"a.txt": texts, "b.jsonl": [json.dumps({"text": text}) for text in texts]}
+    for name, of_file in lines.items():
+        (tmp_path / name).write_text("\r".join(of_file), encoding=encoding, newline="")
+    ids = [f"{name}:{line}" for name in lines for line in (1, 2, 3)]
+    assert list(read_texts(tmp_path, pytest.fail)) == list(zip(ids, texts * 2, strict=True))
+
+
+def test_carriage_returns_end_no_line_of_a_txt_with_line_feeds_wherever_its_first_line_ends(tmp_path):
+    first = ("a " * PROBE_BYTES)[: PROBE_BYTES - 1]
+    (tmp_path / "a.txt").write_text(f"{first}\r\na man\rplays\r\n", newline="")
+    assert [text for _, text in read_texts(tmp_path, pytest.fail)] == [first, "a man\rplays"]
 
 
 @pytest.mark.parametrize("head", ["text,note\r\r\n", '"a\rnote",text\n', "text\r\n"])

@@ -179,16 +179,17 @@ def kind_of(path: Path) -> str:
 def _lines(path: Path) -> Iterator[tuple[int, str | ValueError]]:
     """Lines by number; one that is too long is said to be, and no more of it is held than shows it.
 
-    Those of a .csv end in bare carriage returns where it begins with no others. What could not be decoded is in them as
-    lone surrogates, for `_undecoded`.
+    They end in bare carriage returns where a file begins with no others, outside the quotes of a .csv. What could not
+    be decoded is in them as lone surrogates, for `_undecoded`.
     """
     with _OPENERS.get(path.suffix, open)(path, "rb") as file:
         head = file.read(PROBE_BYTES)
         encoding, start = encoding_of(head)
         file.seek(start)
         lone = "surrogateescape" if encoding == "utf-8" else "undecoded"
-        ends = _QUOTED.sub("", head[start:].decode(encoding, "replace")) if kind_of(path) == ".csv" else ""
-        end_of_line = "\r" if "\r" in ends and "\n" not in ends else "\n"
+        ends = head[start:].decode(encoding, "replace")
+        ends = _QUOTED.sub("", ends) if kind_of(path) == ".csv" else ends
+        end_of_line = "\r" if "\r" in ends[:-1] and "\n" not in ends else "\n"
         lines, number = TextIOWrapper(file, encoding, lone, newline=end_of_line), 0
         while line := lines.readline(LINE_BYTES + 1):
             number += 1
