@@ -18,7 +18,7 @@ from whitelab.corpus.chunks import CHUNK_TEXTS
 from whitelab.corpus.embedding import embed_corpus
 from whitelab.corpus.manifest import Manifest
 from whitelab.corpus.settling import settling
-from whitelab.corpus.texts import text_files
+from whitelab.corpus.texts import read_texts, text_files
 from whitelab.datasets import DataError
 from whitelab.encoding.sentence_modules import write_modules
 from whitelab.store.held_folder import is_held
@@ -160,6 +160,18 @@ def test_a_small_corpus_is_cut_into_small_chunks_however_long_its_texts_are(tmp_
     *_, found = corpus_begin._found(str(tmp_path / "text.jsonl"))
     assert found == pytest.approx(each, rel=0.02)
     assert corpus_begin._chunk_texts(each * sentences, each) == expected
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\n\n"])
+@pytest.mark.parametrize("name", ["text.txt", "text.csv"])
+def test_as_many_texts_are_looked_for_as_are_read_in_whatever_encoding(tmp_path, name, encoding, end):
+    mark = "\ufeff" * encoding.endswith("be")
+    rows = "".join(f"ein M\xe4dchen \u2028 number {i}\u0a0a\u010a{end}" for i in range(5000))
+    (tmp_path / name).write_bytes(f"{mark}text{end}{rows}".encode(encoding))
+    *_, size, each = corpus_begin._found(str(tmp_path))
+    read = sum(1 for _ in read_texts(tmp_path, pytest.fail))
+    assert size / each == pytest.approx(read, rel=0.05)
 
 
 def test_a_corpus_of_one_chunk_says_how_it_gets_more(small, tmp_path):

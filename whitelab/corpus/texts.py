@@ -176,20 +176,27 @@ def kind_of(path: Path) -> str:
     return (path.with_suffix("") if path.suffix in _OPENERS else path).suffix
 
 
+def form_of(head: bytes, kind: str) -> tuple[str, int, str]:
+    """By how a file of a kind begins: its encoding, the bytes of a mark that says so, and what ends its lines.
+
+    These are bare carriage returns where it begins with no others, outside the quotes of a .csv.
+    """
+    encoding, start = encoding_of(head)
+    ends = head[start:].decode(encoding, "replace")
+    ends = _QUOTED.sub("", ends) if kind == ".csv" else ends
+    return encoding, start, "\r" if "\r" in ends[:-1] and "\n" not in ends else "\n"
+
+
 def _lines(path: Path) -> Iterator[tuple[int, str | ValueError]]:
     """Lines by number; one that is too long is said to be, and no more of it is held than shows it.
 
-    They end in bare carriage returns where a file begins with no others, outside the quotes of a .csv. What could not
-    be decoded is in them as lone surrogates, for `_undecoded`.
+    What could not be decoded is in them as lone surrogates, for `_undecoded`.
     """
     with _OPENERS.get(path.suffix, open)(path, "rb") as file:
         head = file.read(PROBE_BYTES)
-        encoding, start = encoding_of(head)
+        encoding, start, end_of_line = form_of(head, kind_of(path))
         file.seek(start)
         lone = "surrogateescape" if encoding == "utf-8" else "undecoded"
-        ends = head[start:].decode(encoding, "replace")
-        ends = _QUOTED.sub("", ends) if kind_of(path) == ".csv" else ends
-        end_of_line = "\r" if "\r" in ends[:-1] and "\n" not in ends else "\n"
         lines, number = TextIOWrapper(file, encoding, lone, newline=end_of_line), 0
         while line := lines.readline(LINE_BYTES + 1):
             number += 1

@@ -14,7 +14,7 @@ from whitelab.corpus.chunks import CHUNK_TEXTS
 from whitelab.corpus.fitting import CORPUS
 from whitelab.corpus.manifest import place_for
 from whitelab.corpus.own_process import embedded_apart
-from whitelab.corpus.texts import kind_of, text_files
+from whitelab.corpus.texts import form_of, kind_of, text_files
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError
 from whitelab.datasets.layouts import data_path
 from whitelab.datasets.offered import is_limited
@@ -138,7 +138,9 @@ def _found(source: str) -> tuple[list[str], int, float]:
         return kinds, size, _SENTENCE_BYTES
     with plain_text.open("rb") as stream:
         head = stream.read(_HEAD_BYTES)
-    return kinds, size, len(head) / max(len(head.splitlines()), 1)
+    encoding, start, end_of_line = form_of(head, kind_of(plain_text))
+    lines = head[start:].decode(encoding, "replace").split(end_of_line)
+    return kinds, size, len(head) / max(sum(bool(line.strip()) for line in lines), 1)
 
 
 def commands(folder: str, arguments: dict, chosen: Workspace) -> None:
