@@ -218,17 +218,22 @@ def searches(folder: Path) -> Case:
 
 
 def texts(folder: Path) -> Case:
-    """Files of a corpus, packed and not."""
+    """Files of a corpus, packed and not, in what encoding and with what line ends there are."""
     from whitelab.corpus.texts import read_texts
 
     pack = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
-    sound = {".txt": b"one\ntwo men\n" * 30, ".jsonl": b'{"id": 1, "text": "one"}\n' * 30, ".parquet": _text_table()}
-    sound[".csv"] = b"id,text\n" + b'1,"one, two\nmen"\n' * 30
+    sound = {".txt": "one\ntwo men\n" * 30, ".jsonl": '{"id": 1, "text": "one"}\n' * 30, ".parquet": _text_table()}
+    sound[".csv"] = "id,text\n" + '1, "one, two\nmen" \n' * 30
 
     def case(draw: random.Random) -> None:
         kind, end = draw.choice(list(sound)), draw.choice(list(pack))
         path = folder / f"corpus{kind}{end if kind != '.parquet' else ''}"
-        data = damaged(draw, sound[kind])
+        data = sound[kind]
+        if isinstance(data, str):
+            data = draw.choice(("", "sep=,\n")) * (kind == ".csv") + data
+            data = data.replace("\n", draw.choice(("\n", "\r\n", "\r")))
+            data = data.encode(draw.choice(("utf-8", "utf-8-sig", "utf-16", "utf-32")))
+        data = damaged(draw, data)
         path.write_bytes(data if kind == ".parquet" else damaged(draw, pack[end](data)))
         for _ in read_texts(path, lambda line: None):
             pass

@@ -9,6 +9,7 @@ from processes import ROOT
 
 from benchmarks import fuzz_targets
 from benchmarks.fuzz import fuzz
+from whitelab.corpus import texts
 
 FEW = {"tasks": 15, "models": 15}  # of the slow ones; of the others forty
 
@@ -19,6 +20,28 @@ def test_damaged_input_is_read_or_refused_and_nothing_else_happens(target):
     assert found.found == {}
     assert (found.errors, found.signals, found.hangs, found.outside) == (0, 0, 0, 0)
     assert found.refused or target == "texts"  # whose lines are refused one by one
+
+
+def test_the_sound_files_of_a_corpus_have_every_form_and_are_read_whole(tmp_path, monkeypatch):
+    seen, read = set(), texts.read_texts
+
+    def noting(path, refuse):
+        kind = texts.kind_of(path)
+        text_count = sum(1 for _ in read(path, pytest.fail))
+        assert text_count == (60 if kind == ".txt" else 30)
+        data = path.read_bytes()
+        if path.suffix == kind != ".parquet":
+            encoding, start, end_of_line = texts.form_of(data, kind)
+            line = data[start:].decode(encoding).split(end_of_line)[0]
+            seen.add((kind, encoding, start > 0, end_of_line, line[-1:] == "\r", line.startswith("sep=")))
+        return ()
+
+    monkeypatch.setattr(texts, "read_texts", noting)
+    monkeypatch.setattr(fuzz_targets, "damaged", lambda draw, data: data)
+    case = fuzz_targets.texts(tmp_path)
+    for number in range(3000):
+        case(random.Random(number))
+    assert len(seen) == (2 + 2) * 4 * 3  # kinds, a .csv with sep= and without; encodings; line ends
 
 
 def test_what_breaks_ends_its_process_or_writes_elsewhere_is_counted_and_can_be_made_again():
