@@ -223,7 +223,7 @@ def texts(folder: Path) -> Case:
 
     pack = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
     sound = {".txt": "one\ntwo men\n" * 30, ".jsonl": '{"id": 1, "text": "one"}\n' * 30, ".parquet": _text_table()}
-    sound[".csv"] = "id,text\n" + '1, "one, two\nmen" \n' * 30
+    sound[".csv"] = "id,text\n" + '1, "one, two\nmen"\n' * 30
 
     def case(draw: random.Random) -> None:
         kind, end = draw.choice(list(sound)), draw.choice(list(pack))

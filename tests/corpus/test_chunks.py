@@ -489,6 +489,26 @@ def test_blanks_behind_what_parts_columns_are_none_of_a_text_nor_of_an_id(tmp_pa
     assert found == [("1", "a man"), ("2", "a man, or two"), ("3", 'he said "no"')]
 
 
+@pytest.mark.parametrize("first", ['1, "Hi" she said', '1, "Hi, she said'])
+def test_a_quote_behind_a_blank_is_part_of_the_text_where_those_of_a_csv_cannot_be_read_as_round_a_cell(
+    tmp_path, first
+):
+    rows = [first, *(f"{i},row {i}" for i in range(2, 2000)), '2000, "Oh no', "2001,water"]
+    (tmp_path / "a.csv").write_text("\n".join(["id,text", *rows]))
+    refused = []
+    texts = [text for _, text in read_texts(tmp_path, refused.append)]
+    assert len(texts) == 2001 - first.count(", she")
+    assert texts[-2:] == ['"Oh no', "water"]
+    assert list(map(str, refused)) == ["a.csv:2: 3 columns where 2 are expected"] * first.count(", she")
+
+
+def test_bytes_that_are_not_utf_8_make_a_line_no_longer_than_it_is(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"text\n" + b"\xe4" * (LINE_BYTES // 2) + b"\nwater\n")
+    refused = []
+    assert [text for _, text in read_texts(tmp_path, refused.append)] == ["water"]
+    assert list(map(str, refused)) == ["a.csv:2: not UTF-8"]
+
+
 def test_why_a_row_of_a_csv_gives_no_text_is_said_in_plain_words(tmp_path):
     (tmp_path / "a.csv").write_text("text\r\na man\rplays\n1,2\nwater\n", newline="")
     refused = []

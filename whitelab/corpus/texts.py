@@ -84,8 +84,8 @@ def text_files(source: str | Path) -> list[Path]:
 def stamp_of(source: str | Path) -> str:
     """Hex digest of names, sizes and times of the files of text.
 
-    It is another where one came, went or was written again, or is read by this version alone. Raises DataError as
-    `text_files`.
+    It is another where one came, went or was written again, or is of a kind that this version alone reads. Raises
+    DataError as `text_files`.
     """
     states = [(str(path), (state := path.stat()).st_size, state.st_mtime_ns) for path in text_files(source)]
     return blake2b(json.dumps(states).encode(), digest_size=16).hexdigest()
@@ -187,20 +187,24 @@ def form_of(head: bytes, kind: str) -> tuple[str, int, str]:
     return encoding, start, "\r" if "\r" in ends[:-1] and "\n" not in ends else "\n"
 
 
+def _head(path: Path) -> bytes:
+    with _OPENERS.get(path.suffix, open)(path, "rb") as file:
+        return file.read(PROBE_BYTES)
+
+
 def _lines(path: Path) -> Iterator[tuple[int, str | ValueError]]:
     """Lines by number; one that is too long is said to be, and no more of it is held than shows it.
 
     What could not be decoded is in them as lone surrogates, for `_undecoded`.
     """
+    encoding, start, end_of_line = form_of(_head(path), kind_of(path))
     with _OPENERS.get(path.suffix, open)(path, "rb") as file:
-        head = file.read(PROBE_BYTES)
-        encoding, start, end_of_line = form_of(head, kind_of(path))
         file.seek(start)
         lone = "surrogateescape" if encoding == "utf-8" else "undecoded"
         lines, number = TextIOWrapper(file, encoding, lone, newline=end_of_line), 0
         while line := lines.readline(LINE_BYTES + 1):
             number += 1
-            too_long, end = len(line.encode("utf-8", "surrogatepass")) > LINE_BYTES, line
+            too_long, end = len(line.encode("utf-8", "replace")) > LINE_BYTES, line
             while not end.endswith(end_of_line) and (end := lines.readline(LINE_BYTES + 1)):
                 pass
             yield number, ValueError(f"longer than {LINE_BYTES} bytes") if too_long else line
@@ -258,27 +262,40 @@ def _rows(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, t
     delimiter = max(split, key=lambda one: ({*needed} <= {*split[one]}, len(split[one])))
     names = split[delimiter]
     _check_columns(names, needed)
-    rows = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
     places = {name: names.index(name) for name in names}
-    while True:
-        number = top + rows.line_num + 1
-        try:
-            row = next(rows)
-            if len(row) not in (0, len(names)):
-                raise csv.Error(wrong_width(len(row), len(names)))
-            if why := _undecoded("".join(row)):
-                raise csv.Error(why)
-        except StopIteration:
-            return
-        except csv.Error as problem:
-            after = top + rows.line_num - number  # which an open quote took, or the row had of its own
-            yield number, ValueError(_in_words(problem) + f", with {quantity(after, 'line')} after it" * (after > 0))
-            continue
-        if row:
-            yield (
-                number,
-                (row[places[id_column]].strip(" ") or None if id_column in places else None, row[places[text_column]]),
-            )
+
+    def records(lines: Iterable[str], skip: bool) -> Iterator[tuple[int, list[str] | ValueError]]:
+        rows = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=skip)
+        while True:
+            number = rows.line_num + 1
+            try:
+                row = next(rows)
+                if len(row) not in (0, len(names)):
+                    raise csv.Error(wrong_width(len(row), len(names)))
+                if why := _undecoded("".join(row)):
+                    raise csv.Error(why)
+            except StopIteration:
+                return
+            except csv.Error as problem:
+                after = rows.line_num - number  # which an open quote took, or the row had of its own
+                more = f", with {quantity(after, 'line')} after it" if after > 0 else ""
+                yield number, ValueError(_in_words(problem) + more)
+                continue
+            if row:
+                yield number, row
+
+    def read(skip: bool) -> int:
+        return sum(not isinstance(row, ValueError) for _, row in records(first[top:-1], skip))
+
+    encoding, start, end_of_line = form_of(begun := _head(path), ".csv")
+    first = begun[start:].decode(encoding, "replace").split(end_of_line)  # of the last of these there may be more
+    skip = max((True, False), key=read)  # quotes behind a blank are round a cell, or part of a text
+    for number, row in records(lines, skip):
+        if isinstance(row, ValueError):
+            yield top + number, row
+        else:
+            own = row[places[id_column]].strip(" ") or None if id_column in places else None
+            yield top + number, (own, row[places[text_column]])
 
 
 def _check_columns(names: Sequence[str], needed: Iterable[str]) -> None:
