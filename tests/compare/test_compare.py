@@ -30,7 +30,7 @@ from whitelab.compare import (
     starved_note,
     written,
 )
-from whitelab.compare.grid import average
+from whitelab.compare.grid import average, called
 from whitelab.datasets import discover, hold, load
 from whitelab.encoding.catalogue import entries
 from whitelab.encoding.embeddings import embed_pairs
@@ -112,8 +112,8 @@ def test_the_average_is_the_plain_mean_over_the_tasks(place, tmp_path):
 def test_what_is_broken_is_said_in_its_cells_and_the_others_go_on(place, tasks):
     models = [str(place / "nowhere"), str(place / "model")]
     found = cells(place, [*tasks, "missing"], "L1;L9;L1:pca@999", models=models)
-    by_model = {name: [cell for cell in found if cell.model == name] for name in {cell.model for cell in found}}
-    absent, present = by_model.pop(models[0]), next(iter(by_model.values()))
+    assert {cell.model for cell in found} == {*called(models).values()} == {"nowhere", "model"}
+    absent, present = ([cell for cell in found if cell.model == name] for name in ("nowhere", "model"))
     assert all(cell.spearman is None and "nowhere" in cell.reason for cell in absent if cell.task != AVERAGE)
     reasons = {(cell.task, str(cell.setting)): cell.reason for cell in present}
     assert reasons[tasks[0], "mean/L1"] == ""
@@ -338,9 +338,9 @@ def test_where_models_differ_in_what_the_preset_leaves_open_a_table_says_which_h
 def test_the_data_of_a_table_is_named_without_its_path_and_of_what_is_held_by_its_source(place, tasks):
     pairs = load(place / "tasks", tasks[0])
     token = hold(pairs)
-    for data, called in ((str(place / "tasks"), "Data tasks;"), (token, f"Data {pairs.source};"), ("demo", "Made by")):
+    for data, start in ((str(place / "tasks"), "Data tasks;"), (token, f"Data {pairs.source};"), ("demo", "Made by")):
         last = written(TABLE, "markdown", "mteb", data=data).splitlines()[-1]
-        assert last.startswith(f"{preset_line('mteb')} {called}")
+        assert last.startswith(f"{preset_line('mteb')} {start}")
         assert str(place) not in last
         assert token not in last
 

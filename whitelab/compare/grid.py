@@ -18,7 +18,7 @@ from whitelab.datasets import Problem
 from whitelab.encoding.catalogue import known_layers
 from whitelab.encoding.checkpoints import version
 from whitelab.encoding.encoders import Encoder, load_encoder
-from whitelab.encoding.names import BUNDLED, BUNDLED_NAME, ONE_LAYER, WORD_TABLES, ModelError, ModelName
+from whitelab.encoding.names import BUNDLED, BUNDLED_NAME, ONE_LAYER, WORD_TABLES, ModelError, ModelName, shown_name
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Protocol, Setting, parse_settings
 from whitelab.statistics.correlation import Judged
@@ -178,16 +178,16 @@ def _depth(model: str) -> int | None:
         return 0
 
 
-def names_apart(models: Sequence[str]) -> dict[str, str]:
-    """The models whose names end alike, as `a/model` and `b/model` do, each with as much of its path as tells them
-    apart; a model that no other is taken for is not in it."""
+def called(models: Sequence[str]) -> dict[str, str]:
+    """By model what cells call it: `shown_name`; those whose names end alike, as `a/model` and `b/model` do, by as much
+    of their paths as tells them apart."""
+    found = {model: model for model in models}
     known: dict[tuple, dict[str, tuple[ModelName, tuple[str, ...]]]] = {}
     for model in models:
         with contextlib.suppress(ModelError):  # said in its cells
-            name = ModelName.parse(model)
+            name, found[model] = ModelName.parse(model), shown_name(model)
             parts = PurePath(BUNDLED_NAME if name.base == BUNDLED else name.base).parts
             known.setdefault((name.kind, name.seed, name.blocks, parts[-1]), {})[model] = name, parts
-    found = {}
     for alike in known.values():
         count = 1
         while len({parts[-count:] for _, parts in alike.values()}) < len(alike):
@@ -214,13 +214,9 @@ def compare(
     averages.
     """
     known = {} if known is None else known
-    step, apart = Steps(progress, grid.size), names_apart(grid.models)
+    step, names = Steps(progress, grid.size), called(grid.models)
     for name, of_model in groupby(grid.cells(), lambda one: one.models[0]):
         loaded, cells = Loaded(name, grid.dtype, name in grid.allow_bin, load), []
-
-        def called(cell: Cell, model: str = apart.get(name, "")) -> Cell:
-            return replace(cell, model=model or cell.model)
-
         for task, of_task in groupby(of_model, lambda one: one.tasks[0]):
             bench = None
             for one in of_task:
@@ -232,12 +228,13 @@ def compare(
                     if cell.spearman is not None:
                         known[one] = cell
                 cells.append(cell)
-                yield called(cell)
+                yield replace(cell, model=names[name])
                 step()
         if len(grid.tasks) > 1:
             rows = dict.fromkeys(cell.setting for cell in cells)
             for row in rows:
-                yield called(average([cell for cell in cells if cell.setting == row], grid.rules))
+                whole = average([cell for cell in cells if cell.setting == row], grid.rules)
+                yield replace(whole, model=names[name])
 
 
 @dataclass(eq=False)

@@ -9,7 +9,7 @@ from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.compare import published
 from whitelab.compare.bench import Bench, tried
-from whitelab.compare.grid import Grid, Loaded, names_apart
+from whitelab.compare.grid import Grid, Loaded, called
 from whitelab.compare.presets import PRESETS, Preset
 from whitelab.compare.published import SPEARMAN, Published
 from whitelab.encoding.embeddings import LayerEmbeddings
@@ -166,12 +166,10 @@ def losses(
 
     # Of Figure 1 the settings depend on the width, and may be in the grid: a model can have more or fewer.
     found, done, total = LossFigure(), 0, len(grid.models) * len(settings())
-    apart = names_apart(grid.models)
-    for model in grid.models:
+    for model, name in called(grid.models).items():
         encoder = Loaded(model, grid.dtype, model in grid.allow_bin, load).encoder
         lost = isinstance(encoder, str)
-        name, dim = (model, 0) if lost else (encoder.name, encoder.dim)
-        name = apart.get(model, name)
+        dim = 0 if lost else encoder.dim
         bench = None if lost else Bench(encoder, grid.data, task, store, grid.keep_going)
         for one in settings(dim):
             made = encoder if lost else tried(lambda one=one, bench=bench: spot(bench, one, grid.rules, positives))

@@ -12,11 +12,11 @@ from whitelab import figures
 from whitelab.base.progress import Progress
 from whitelab.base.wording import bare, p_value, plain, quantity, spaced
 from whitelab.compare import AVERAGE, Cell, Grid, Resampled
-from whitelab.compare.grid import names_apart
+from whitelab.compare.grid import called
 from whitelab.datasets import BUNDLED_SETS
 from whitelab.encoding.catalogue import entry
 from whitelab.encoding.checkpoints import check_model, on_disk
-from whitelab.encoding.names import BUNDLED, ModelError, shown_name
+from whitelab.encoding.names import BUNDLED, ModelError
 from whitelab.figures import heights
 from whitelab.scoring.paired import RESAMPLES, VERDICTS, settled
 from whitelab.statistics.significance import least_p
@@ -227,7 +227,7 @@ def view_picker(grid: Grid) -> View:
                 format_func=sorts.get,
                 help="Scores from the highest. Downloads keep this order; a click on a heading sorts the picture only.",
             )
-        models = _only("models", names_in(grid))
+        models = _only("models", list(dict.fromkeys(called(grid.models).values())))
         settings = _only("settings", list(map(str, grid.settings)))
         tasks = _only("tasks", columns)
     return View(shows, models, settings, tasks, by or None)
@@ -237,12 +237,6 @@ def _only(what: str, options: Sequence[str]) -> tuple[str, ...]:
     """Which models, settings or tasks are shown; none chosen: all."""
     label = f"{what.capitalize()} shown"
     return tuple(st.multiselect(label, options, **linked(f"only-{what}", []), placeholder="All"))
-
-
-def names_in(grid: Grid) -> list[str]:
-    """What the cells of a grid call its models."""
-    apart = names_apart(grid.models)
-    return list(dict.fromkeys(apart.get(model) or shown_name(model) for model in grid.models))
 
 
 def table(
