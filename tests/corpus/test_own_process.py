@@ -6,6 +6,7 @@ import pytest
 from corpora import embed
 from processes import until
 
+from whitelab.corpus import own_process
 from whitelab.corpus.embedding import embed_corpus
 from whitelab.corpus.manifest import Manifest, status
 from whitelab.corpus.own_process import embedded_apart
@@ -20,7 +21,8 @@ def done(folder) -> int:
         return 0
 
 
-def test_leaving_stops_it_and_the_same_arguments_do_what_is_missing(tmp_path, model):
+def test_leaving_stops_it_and_the_same_arguments_do_what_is_missing(tmp_path, model, monkeypatch):
+    monkeypatch.setattr(own_process, "GRACE_SECONDS", 60)  # what a busy machine may take to end
     (tmp_path / "text.txt").write_text("".join(f"sentence {i}\n" for i in range(200)))
     folder = tmp_path / "out"
     arguments = {"source": str(tmp_path / "text.txt"), "model": model, "layers": [1], "chunk_texts": 1}
