@@ -56,6 +56,10 @@ if own := own_data.current():
             + "Another upload takes its place."
         )
         st.button("Let go of it", key="forget", on_click=own_data.forget, icon=":material/delete:")
+st.caption(
+    "Pairs and vectors are brought here; texts with labels on Probe, queries with documents on Retrieval, a "
+    "collection of any size on Corpus."
+)
 brought = uploads.section()
 
 st.subheader("Fetch published data")

@@ -247,7 +247,7 @@ def test_places_without_pairs_say_what_was_looked_for(tmp_path):
         write(tmp_path / "both" / file.partition("/")[2], (tmp_path / file).read_text())
     assert [info.name for info in discover(tmp_path / "both")] == ["a", "stsb"]  # and so it is
     write(tmp_path / "TREC" / "train_5500.label", "DESC:manner How did it go ?\n")
-    with pytest.raises(DataError, match=r"its labelled texts \(TREC\) are read by `.* probe` and the page Probe"):
+    with pytest.raises(DataError, match=r"labelled texts \(TREC\), not sentence pairs; `.* probe` and the page Probe"):
         load(tmp_path)
     with pytest.raises(DataError, match="a retrieval set, not sentence pairs; `.* retrieve` and the page Retrieval"):
         discover(write_retrieval(tmp_path / "search"))

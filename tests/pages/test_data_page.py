@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from judged import write_retrieval
 from questions import QUESTIONS
 from streamlit.testing.v1 import AppTest
 
@@ -529,3 +530,22 @@ def test_the_same_file_in_two_sessions_is_two_things(at, small):
     shown = everything(until(go_to(other, "overview")))
     assert "first name" not in shown
     assert "malformed" not in shown
+
+
+@pytest.mark.parametrize(("page", "key"), [("probe", "labelled"), ("retrieval", "searched-data")])
+@pytest.mark.parametrize("of", ["overview", "its own page"])
+def test_what_is_no_pairs_is_opened_on_the_page_that_reads_it_by_one_press(small, tmp_path, page, key, of):
+    folder = tmp_path / "TREC" if page == "probe" else write_retrieval(tmp_path / "search")
+    if page == "probe":
+        folder.mkdir()
+        lines = "".join(
+            f"{kind}:what Is that a {word} ?\n" for kind in ("DESC", "NUM") for word in ("dog", "cat", "man")
+        )
+        for name in ("train_5500.label", "TREC_10.label"):
+            (folder / name).write_text(lines)
+    at = start(page if of == "its own page" else of, **small | {"data": str(folder)})
+    until(at, lambda at: [one for one in at.button if one.key == "elsewhere"])
+    press(at, "elsewhere")
+    assert [one.value for one in at.title] == [QUESTIONS[page]]
+    assert (at.selectbox(key="data").value, at.selectbox(key=key).value) == ("demo", str(folder))
+    assert not at.error

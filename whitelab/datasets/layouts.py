@@ -133,6 +133,14 @@ class TaskInfo:
         return tuple(file for part in self.parts for file in (part.path, part.gold) if file is not None)
 
 
+class OtherKindError(DataError):
+    """No sentence pairs, but what another reader takes: `kind` is "retrieval set" or "labelled texts"."""
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
 def discover(data: str | Path) -> tuple[TaskInfo, ...]:
     """The tasks in a folder, a file, a bundled set (`BUNDLED_SETS`) or a fetched source, sorted by name.
 
@@ -156,14 +164,16 @@ def discover(data: str | Path) -> tuple[TaskInfo, ...]:
     files, folders = _entries(path)
     if (path / "qrels").is_dir() and any(file.name.startswith("corpus.json") for file in files):
         readers = f"`{program()} retrieve` and the page Retrieval"
-        raise DataError(f"{path}: a retrieval set, not sentence pairs; {readers} read it")
+        raise OtherKindError(f"{path}: a retrieval set, not sentence pairs; {readers} read it", "retrieval set")
     tasks = _recognise(path, [*files, *_below(path)], [file for file in files if _could_be_table(file)])
     if not tasks:
         inside = [folder.name for folder in folders if any(map(_could_be_table, _entries(folder)[0]))]
         name = "name it" if len(inside) == 1 else "name one, or put the files of several into one folder"
         hint = f"; its folders may hold some: {', '.join(inside[:8])} ({name})" if inside else ""
         if labelled := ", ".join(one.name for one in senteval_tasks(path)):
-            hint = f"; its labelled texts ({labelled}) are read by `{program()} probe` and the page Probe"
+            readers = f"`{program()} probe` and the page Probe read them"
+            found = f"labelled texts ({labelled}), not sentence pairs"
+            raise OtherKindError(f"{path}: {found}; {readers}", "labelled texts")
         raise DataError(f"{path}: no sentence pairs in this folder; {LOOKED_FOR}{hint}")
     return tuple(tasks)
 

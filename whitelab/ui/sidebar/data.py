@@ -8,6 +8,7 @@ from whitelab import datasets
 from whitelab.base.wording import plain
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError, SentencePairs, TaskInfo
 from whitelab.datasets.in_memory import PREFIX
+from whitelab.datasets.layouts import OtherKindError
 from whitelab.encoding.catalogue import guess_tokens
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.study import remembered
@@ -17,7 +18,12 @@ from whitelab.ui.widgets.address import among, bound
 from whitelab.ui.widgets.typed import typed_choice
 
 REFUSED = "refused"  # session_state: why the model or the data of this run cannot be had
+GONE = "data-gone"  # session_state: whether the bar goes back to the demonstration set
+ELSEWHERE = "read-elsewhere"  # session_state: page that reads what is refused, key of its box, source
 LOOKED_LATELY = 2.0  # seconds for which what lies at a place is taken to be what lay there
+
+# Of what is no sentence pairs: the page that reads it, and the key of its box.
+_READERS = {"retrieval set": ("retrieval", "searched-data"), "labelled texts": ("probe", "labelled")}
 
 TITLES = {name: f"{title} (bundled)" for name, title in BUNDLED_SETS.items()}
 
@@ -58,12 +64,14 @@ def choose() -> Chosen | None:
         own = own_data.current()
         if own is not None:
             return Chosen(own.key, own.task, "all", False, "")
-        st.session_state[own_data.LOST] = st.session_state["data-gone"] = True
+        st.session_state[own_data.LOST] = st.session_state[GONE] = True
         st.rerun()
     try:
         tasks = {task.name: task for task in _tasks(source)}
     except DataError as error:
         st.session_state[REFUSED] = f"{error}. Choose other data in the bar."
+        if isinstance(error, OtherKindError):
+            st.session_state[ELSEWHERE] = (*_READERS[error.kind], source)
         st.error(plain(str(error)))
         return None
     name = next(iter(tasks))
@@ -90,7 +98,7 @@ def _tasks(source: str) -> tuple[TaskInfo, ...]:
 
 def _source() -> str:
     own, state = own_data.current(), st.session_state
-    gone = state.pop("data-gone", False)
+    gone = state.pop(GONE, False)
     if gone:
         state["data"] = DEMO
 

@@ -86,7 +86,7 @@ class Workspace:
 def draw(page: str) -> None:
     """Draw the bar of `page` and put the Workspace (or None, with the reason on screen) into the session."""
     st.session_state[SLOT], st.session_state[STRIP] = None, st.container(key="strip")
-    st.session_state[data.REFUSED] = ""
+    st.session_state[data.REFUSED], st.session_state[data.ELSEWHERE] = "", None
     with st.sidebar:
         st.session_state[LIVE], st.session_state[BELOW] = st.container(key="live"), st.container()
         st.session_state[AHEAD] = st.container(key="ahead")
@@ -115,10 +115,19 @@ def say_what_is_missing() -> None:
     loading, refused = st.session_state.get(model.LOADING), st.session_state.get(data.REFUSED)
     if refused:
         st.warning(plain(refused))
+        if elsewhere := st.session_state.get(data.ELSEWHERE):
+            _offer(*elsewhere)
     elif loading:
         st.info(f"{plain(loading)} is being loaded. How far it is stands in the bar.")
     else:
         st.info("Choose a model and data in the bar. What is missing there is said there.")
+
+
+def _offer(page: str, key: str, source: str) -> None:
+    """A button that opens what the bar refuses in its own box on the page that reads it, and gives the bar pairs."""
+    if st.button(f"Open it on the page {page.capitalize()}", key="elsewhere", icon=":material/arrow_forward:"):
+        st.session_state[data.GONE] = True
+        st.switch_page(f"pages/{page}.py", query_params={key: source})
 
 
 def put(setting: Setting, stays: Container[str] = ()) -> None:
