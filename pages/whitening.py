@@ -32,6 +32,7 @@ now, task, cross = found.standing(compared), found.scope("task"), found.scope("c
 name, against = LABELS.inline(compared.whitening), LABELS.inline(baseline.whitening)
 difference = now.difference
 tested = difference.estimate == difference.estimate and now.verdict != "starved"
+beside = cross and change(cross.score.spearman, task.score.spearman, "against the task fit")
 held_out = verdict.held_out(now, cross) if baseline == compared.raw and compared.fit == "task" else ""
 with st.container(key="few-words"):
     headlines(
@@ -55,7 +56,7 @@ with st.container(key="few-words"):
         Metric(
             "Spearman, cross-fitted",
             number(cross.score.spearman) if cross else "undefined",
-            change(cross.score.spearman, task.score.spearman, "against the task fit") if cross else None,
+            beside if cross is None or not cross.score.starved else VERDICTS["starved"],
             help=found.no_cross or "Each half of the pairs scored with a map fitted on the other half.",
         ),
         Metric(

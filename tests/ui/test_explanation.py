@@ -160,11 +160,21 @@ def test_the_doubt_is_that_of_the_tests():
     assert measured(space, setting, "gain").doubt == measured(space, setting, "loss").doubt == ""
 
 
-@pytest.mark.parametrize(("spec", "holds"), [("center", True), ("standardize", False), ("pca", False)])
-def test_a_change_that_cross_fitted_halves_do_not_show_is_in_doubt(spec, holds):
-    space, setting = make_space(), Setting((1,), spec)
+@pytest.mark.parametrize(("spec", "n", "holds"), [("center", 60, True), ("standardize", 60, False), ("pca", 80, False)])
+def test_a_change_that_cross_fitted_halves_do_not_show_is_in_doubt(spec, n, holds):
+    space, setting = make_space(n), Setting((1,), spec)
     gold = score(space, setting).cosines  # what people say is what the map says that was fitted on these sentences
-    space = shelf().call(replace(space, gold=gold), "held out")
+    space = shelf().call(replace(space, gold=gold), f"{spec} held out")
     doubt = measured(space, setting).doubt
     assert doubt == ("" if holds else measured(space, setting, HELD_OUT).doubt)
     assert measured(space, setting.with_(fit="cross")).doubt != doubt or holds
+
+
+def test_halves_too_small_for_the_map_speak_neither_for_a_change_nor_against_it():
+    space, setting = make_space(d=40), Setting((1,), "pca")
+    gold = score(space, setting).cosines
+    space = shelf().call(replace(space, gold=gold), "few held out")
+    own, cross = score(space, setting), score(space, setting.with_(fit="cross"))
+    assert cross.starved > own.starved
+    assert own.spearman > score(space, setting.raw).spearman > cross.spearman
+    assert measured(space, setting).doubt == ""

@@ -115,16 +115,18 @@ def _doubt(space: LayerEmbeddings, setting: Setting, verdict: str) -> str:
 
 
 def _holds(space: LayerEmbeddings, setting: Setting) -> bool:
-    """Whether cross-fitted halves show the change of a task's own fit too; True where there are none to ask."""
+    """Whether cross-fitted halves show the change of a task's own fit too; True where these can say nothing of it."""
     if setting.fit != "task":
         return True
     cross = setting.with_(fit="cross")
     try:
-        raw, own, held_out = (number_of(space, one).spearman for one in (setting.raw, setting, cross))
+        raw, own, held_out = (number_of(space, one) for one in (setting.raw, setting, cross))
         test = study(_williams, space, cross)
     except ValueError:  # too few pairs for two halves
         return True
-    return None in (raw, own, held_out) or (test < LEVEL and (own > raw) == (held_out > raw))
+    if held_out.starved or None in (scores := [one.spearman for one in (raw, own, held_out)]):
+        return True
+    return test < LEVEL and (scores[1] > scores[0]) == (scores[2] > scores[0])
 
 
 def _williams(space: LayerEmbeddings, setting: Setting) -> float:
