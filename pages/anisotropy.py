@@ -41,7 +41,8 @@ headlines(
     *(
         Metric(
             f"{METRICS[name].label}, {LABELS.card(setting)}",
-            number(getattr(measured, name), digits) + f" of {setting.k}" * (setting.k is not None and good == "either"),
+            number(getattr(measured, name), digits)
+            + f" of {setting.directions(space.dim)}" * (setting.k is not None and good == "either"),
             None if measured is before else change(getattr(after, name), getattr(before, name), digits=digits),
             "" if measured is before else good,
             f"{METRICS[name].hint} {capitalised(layers_in_words(compared.layers))}.",

@@ -66,7 +66,7 @@ with right:
     space_views.spectrum({compared.raw: before.eigenvalues, compared: after.eigenvalues}, "spectrum")
     st.caption(
         f"Participation ratio {before.participation_ratio:.1f} of {space.dim} before and "
-        f"{after.participation_ratio:.1f} of {compared.k or space.dim} after.",
+        f"{after.participation_ratio:.1f} of {compared.directions(space.dim)} after.",
         help=METRICS["participation_ratio"].hint,
     )
 st.subheader("Where to go next")

@@ -1,6 +1,7 @@
 """The anisotropy page's tabs: every measure by layer, neighbours with their hubs, layers against each other."""
 
 import json
+import re
 
 import pytest
 import tiny
@@ -11,7 +12,7 @@ from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.statistics import geometry
 from whitelab.sweeps.layer_measures import layer_similarity, nearest_to, neighbourhood, norm_correlations
 
-from .visiting import alts, choose, code, said, start, table, table_widths, until
+from .visiting import alts, choose, code, metrics, said, start, table, table_widths, until
 
 PCA = "L1:pca"
 
@@ -42,6 +43,18 @@ def test_every_measure_is_drawn_by_layer_raw_against_the_variant_and_says_what_i
     sentences = whitelab.load(small["data"]).sentences
     length, frequency = norm_correlations(space, by_hand("L1"), sentences).values()
     assert said(at, f"Raw: {length:.2f} and {frequency:.2f}")
+
+
+def test_no_more_directions_are_counted_than_there_can_be(small):
+    cut = small | {"k": "1", "fit": "Cross-fitted halves"}
+    at, over = (until(start(page, **cut, space="Spectrum")) for page in ("anisotropy", "overview"))
+    shown = next(value for label, value in metrics(at).items() if label.startswith("Participation ratio, PCA"))
+    texts = [shown, *(one.value for one in (*at.caption, *over.caption) if "articipation ratio" in one.value)]
+    counted = [found[-1] for text in texts if (found := re.findall(r"([0-9.]+) of ([0-9]+)", text))]
+    assert len(counted) == 3  # a card, and a caption on each page
+    assert all(float(count) <= float(most) == 2 for count, most in counted)
+    floor = geometry.uniformity_floor(2)
+    assert said(until(start("uniformity", **cut)), f"floor for 2 dimensions is {floor:.3f}")
 
 
 def test_neighbours_stand_raw_beside_whitened_with_hubs_marked_and_follow_what_is_typed_and_clicked(at, small, space):

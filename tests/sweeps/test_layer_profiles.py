@@ -229,3 +229,14 @@ def test_of_a_layer_of_many_sentences_there_is_one_table_beside_it(whitening, mo
         z = fit_scope(space, setting).turned()
         RandomCosines.of(z, all_pairs=1, sampled=1000)
     assert tables.made == 2  # the sentences under the map, twice asked for
+
+
+@pytest.mark.parametrize("fit", ["task", "cross"])
+@pytest.mark.parametrize("k", [None, 1, 2, 5])
+def test_vectors_lie_along_no_more_directions_than_their_setting_has_and_in_halves_along_more_than_k(fit, k):
+    space, setting = make_space(n=200, sizes=(120, 80)), Setting((1,), "pca", k, fit=fit)
+    found, most = shape(space, setting), setting.directions(space.dim)
+    assert most == min(12, (k or 12) * (1 + (fit == "cross")))
+    assert found.participation_ratio <= most + 1e-9
+    assert losses(space, setting).uniformity >= geometry.uniformity_floor(most) - 0.1  # of the sentences fitted on
+    assert sum(one > 1e-9 for one in found.eigenvalues) == most

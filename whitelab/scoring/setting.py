@@ -140,6 +140,13 @@ class Setting:
             changes["k"] = None
         return replace(self, **changes)
 
+    def directions(self, dim: int) -> int:
+        """Along how many directions vectors of `dim` numbers may lie under it: k, or all where nothing is cut.
+
+        Cross-fitted halves keep k directions each, and not the same ones: 2 k, at most d.
+        """
+        return min(dim, (self.k or dim) * (2 if self.fit == "cross" else 1))
+
     def numbers(self, n_layers: int) -> tuple[int, ...]:
         """The layers in a model that has `n_layers`, the embedding layer among them."""
         return tuple(dict.fromkeys(layer + n_layers if layer < 0 else layer for layer in self.layers))

@@ -41,14 +41,18 @@ def cosines(space: LayerEmbeddings, settings: Sequence[Setting], of: str = "sent
     )
 
 
+HALVES = " Cross-fitted halves keep k directions each, and not the same ones."
+
+
 def spectra(space: LayerEmbeddings, settings: Sequence[Setting]) -> str:
     """The eigenvalues of the covariance and their participation ratio, and the lines that give both in Python."""
     measured = {one: shape_of(space, one) for one in settings}
     spectrum({one: shape.eigenvalues for one, shape in measured.items()}, "spectra")
     ratios = "; ".join(
-        f"{LABELS.at(one)}: {shape.participation_ratio:.1f} of {one.k or space.dim}" for one, shape in measured.items()
+        f"{LABELS.at(one)}: {shape.participation_ratio:.1f} of {one.directions(space.dim)}"
+        for one, shape in measured.items()
     )
-    st.caption(f"Participation ratio. {ratios}.")
+    st.caption(f"Participation ratio. {ratios}." + HALVES * any(one.k and one.fit == "cross" for one in measured))
     return code(settings)
 
 

@@ -15,6 +15,7 @@ from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.scores import layer_losses, losses_of
 from whitelab.ui.results.study import named, study_job
+from whitelab.ui.sections.space_views import HALVES
 from whitelab.ui.widgets.chart import chart
 from whitelab.whitening import agreements, variant
 
@@ -38,7 +39,7 @@ def _picture(space: LayerEmbeddings, compared: Setting, positives: str, profiles
     """The plane with its caption, at the k of `profiles`."""
     cut = [one.k for one in profiles if variant(one.whitening).takes_k]
     shown = compared.with_(k=cut[0]) if cut else compared
-    kept = shown.k or space.dim
+    kept = shown.directions(space.dim)
     floor = geometry.uniformity_floor(kept)
     names = ("whitening", "k", "alignment", "uniformity", "spearman")
     rows = [{"layer": one.layers[0]} | {name: getattr(one, name) for name in names} for one in profiles]
@@ -49,7 +50,7 @@ def _picture(space: LayerEmbeddings, compared: Setting, positives: str, profiles
     titles = {spec: LABELS.at(one) for spec, one in drawn.items()}
     figure = figures.plane(rows, titles, floor, selected, average)
     chart(figure, "plane", lambda: [row | {"positives": positives} for row in rows + average])
-    reached = [row["uniformity"] for row in rows if row["uniformity"] is not None and (row["k"] or space.dim) == kept]
+    reached = [row["uniformity"] for row in rows if row["uniformity"] is not None and row["k"] == shown.k]
     least = min(reached, default=floor)
     below = "; sentences that a map was fitted on can lie a little below it, more even than chance"
     st.caption(
@@ -59,9 +60,10 @@ def _picture(space: LayerEmbeddings, compared: Setting, positives: str, profiles
         * bool(average)
         + f"; colour is Spearman x 100. {quantity(len(geometry.positives(space.gold, positives)), 'positive pair')} "
         f"({geometry.POSITIVES[positives]}); uniformity over all {spaced(2 * space.n_pairs)} sentence occurrences. The "
-        f"floor for {kept} dimensions is {floor:.3f}, the value of a uniform distribution on their sphere"
+        f"floor for {quantity(kept, 'dimension')} is {floor:.3f}, the value of a uniform distribution on their sphere"
         + below * (least < floor)
         + "."
+        + HALVES * (kept != (shown.k or kept))
         + f" What keeps all {space.dim} has its own, {geometry.uniformity_floor(space.dim):.3f}." * (kept < space.dim)
         + "".join(
             f" {' and '.join(LABELS[spec] for spec in one.specs)} coincide: they differ by a rotation only."
