@@ -230,6 +230,27 @@ def test_going_back_from_a_link_that_was_put_in_other_words_twice_goes_to_where_
     context.close()
 
 
+@pytest.mark.parametrize("anew", ["reloads", "comes back"])
+def test_who_goes_back_and_reloads_or_comes_back_is_where_one_was(app, visit, anew):
+    shown = visit(app)
+    page = shown.open("whitening?layers=2")
+    for name in ("dimensions", "layers"):
+        shown.follow(name)
+    page.go_back()
+    page.wait_for_url(re.compile("/dimensions"))
+    shown.complete()
+    if anew == "reloads":
+        page.reload()
+    else:
+        page.goto(f"{app}/_stcore/health")
+        page.go_back()
+    page.wait_for_function("() => window.whitelabSteps")
+    shown.complete()
+    assert page.url.startswith(f"{app}/dimensions")
+    page.go_back()
+    page.wait_for_url(re.compile("/whitening"))
+
+
 def test_who_goes_back_before_the_page_is_drawn_is_taken_on_to_where_one_came_from(app, chromium):
     context, before = chromium.new_context(), f"{app}/_stcore/health"
     page = context.new_page()

@@ -13,8 +13,10 @@ if (!window.whitelabSteps) {
     return push.apply(this, step)
   }
   // Streamlit may take its first steps before this runs, where it finds a link in other words than its own: who goes
-  // back goes over them too.
-  const first = window.navigation?.activation?.entry.key  // its index is -1 once replaceState has put another in its place
+  // back goes over them too. Steps that are there after a reload, or where one came back to, were taken by a hand. The
+  // entry's key stays, while its index is -1 once replaceState has put another in its place.
+  const came = window.navigation?.activation
+  const first = ["push", "replace"].includes(came?.navigationType) ? came.entry.key : null
   const opened = first ? navigation.entries().findIndex(entry => entry.key === first) : -1
   const now = opened < 0 ? opened : navigation.currentEntry.index
   const begun = opened >= 0 && navigation.entries()[now + 1]?.sameDocument ? now + 1 : now  // someone went back already
