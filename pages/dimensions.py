@@ -19,7 +19,7 @@ from whitelab.whitening import variant
 chosen, opened = open_page(
     "How many dimensions are worth keeping?",
     "Look for the point after which the curve is flat: dimensions beyond it cost memory and search time, and buy "
-    "nothing. Below, the same for every layer.",
+    "nothing or cost points, too. Below, the same for every layer.",
     intervals=True,
 )
 space, takes_k = opened.space, variant(chosen.setting.whitening).takes_k

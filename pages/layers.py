@@ -12,7 +12,7 @@ from whitelab.whitening import variant
 
 chosen, opened = open_page(
     "Which layers should be averaged?",
-    "Look for the star, the best pair of layers, and further down for whether more layers do better. "
+    "Look for the star, the best one or two layers, and further down for whether more layers do better. "
     "Click a cell, a point or a line to take its layers into the bar.",
     intervals=True,
 )

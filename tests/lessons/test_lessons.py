@@ -692,12 +692,11 @@ def test_a_place_lost_among_all_candidates_and_no_change_of_score_is_laid_to_luc
     """One half may be harder, or easier, for whatever is chosen, and most so for what scores low."""
     late, seen = halves(space), {(0,): 80.0, (1,): 50.0, (0, 1): 81.0, (0, 2): 50.0}
     monkeypatch.setattr(together, "scores", lambda space, pairs: unseen if torch.equal(pairs, late) else seen)
-    words = answered(9, 3, space).words
+    words, lost = answered(9, 3, space).words, average[0] > 1 or layer[0] > 2
     for name, before, (after, behind) in (("average", 1, average), ("layer", 2, layer)):
         place = f"the {name} is number {before} on the half chosen on and number {after} on the other"
-        assert place + f", {behind} points behind the best there" * bool(behind) in words
-    lost = average[0] > 1 or layer[0] > 2
-    assert ("a place is lost" in words, "Neither has lost a place" in words) == (lost, not lost)
+        assert (place + f", {behind} points behind the best there" * bool(behind) in words) == lost
+    assert ("A place is lost" in words, "neither of these two has lost one" in words) == (lost, not lost)
 
 
 def test_of_one_layer_no_average_is_asked_for(space):

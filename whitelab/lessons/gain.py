@@ -180,13 +180,14 @@ def beats_raw(space: LayerEmbeddings) -> Answer:
         f"Above 0: {'; '.join(one[0].lower() + one[1:] for one in sure)}. An interval that touches 0 may be luck, and "
         "the best of five that only just clears it is a hint, not a proof."
         if sure
-        else "No interval lies above 0: none of these is a certain gain on pairs that were not seen, and to say so is "
-        "the right answer to whoever asks."
+        else "No interval lies above 0: none of these is a certain gain on pairs that were not seen"
+        + ("." if close else ", and to say so is the right answer to whoever asks.")
     )
     if close:
+        ends = "Those intervals end" if len(close) > 1 else "That interval ends"
         verdict += (
-            f" {'; '.join(close)}: {'those intervals end' if len(close) > 1 else 'that interval ends'} so near to 0 "
-            "that other resamples may put the end on the other side, so either answer counts."
+            f" {'; '.join(close)}: too near to call. {ends} so near to 0 that other resamples may put the end on the "
+            "other side, so either answer counts."
         )
     closing = "(The page below uses all pairs and a map fitted on all of them, so its numbers differ.)"
     words = f"Against the same layers raw, with 95 % intervals:\n{every}\n\n{verdict} {closing}"

@@ -187,9 +187,9 @@ def partners(space: LayerEmbeddings) -> Answer:
     words = (
         f"Of these {written(len(hits[0]))} pairs, the partner is on the list for {written(raw)} % raw "
         f"and for {written(white)} % whitened; the score goes from {written(before)} to {written(after)}. {agree} "
-        f"Whitened, {written(shared)} of the ten on a list stay on average. The score is for pairs that are given, "
-        "such as graded answers; for a search measure a search, as the page Retrieval does on queries that were "
-        "judged. The page below shows both lists of any sentence, under Neighbours."
+        f"After whitening, {written(shared)} of the ten on a list are still on it, on average. The score is for pairs "
+        "that are given, such as graded answers; for a search measure a search, as the page Retrieval does on queries "
+        "that were judged. The page below shows both lists of any sentence, under Neighbours."
     )
     numbers = {"pairs": len(hits[0]), "on the list, raw": raw, "on the list, whitened": white, "shared": shared}
     return Answer(_MORE[way], words, numbers | {"score, raw": before, "score, whitened": after})
@@ -198,7 +198,7 @@ def partners(space: LayerEmbeddings) -> Answer:
 LESSON = Lesson(
     7,
     "Close, but to everything?",
-    "Why do some sentences turn up in every search?",
+    "Why do some sentences turn up in so many searches?",
     "anisotropy",
     _SETTING,
     6,

@@ -99,7 +99,7 @@ def whitened_alignment(space: LayerEmbeddings) -> Answer:
     words = (
         f"Similar sentences are {written(white.alignment)} apart, centred {written(centred.alignment)}; in percent of "
         f"the distance of random ones {written(white.share)}, centred {written(centred.share)}. The **uniformity** "
-        f"says how evenly all sentences are spread, the lower the better: raw {written(raw.uniformity)}, centred "
+        f"says how evenly all sentences are spread, the lower, the more evenly: raw {written(raw.uniformity)}, centred "
         f"{written(centred.uniformity)}, whitened {written(white.uniformity)}, and {written(floor)} for vectors "
         f"spread evenly over all {space.dim} directions."
     )
@@ -140,11 +140,12 @@ def best_score(space: LayerEmbeddings) -> Answer:
         for name, one in found.items()
     )
     words = (
-        f"Lower is better for both losses, higher for the score:\n{every}\n\nBest score: {best}. Its "
+        "The lower the losses, the closer similar sentences and the more even the spread; the higher the score, the "
+        f"better:\n{every}\n\nBest score: {best}. Its "
         f"{' and '.join(lowest) or 'alignment and uniformity'} {'is' if len(lowest) == 1 else 'are'} "
         f"{'also' if lowest else 'not'} the lowest of the four. Alignment looks at similar pairs only and uniformity "
         "at no gold score at all; the score reads the order of all pairs, also of those half alike. So neither stands "
-        "for it: measure it, as the plane below does for every layer by its colours."
+        "for it: measure it, as the plane below does by its colours, for every layer and the bar's k, at first all."
     )
     parts = (*_LOSSES, "score")
     numbers = {f"{name}, {part}": getattr(one, part) for name, one in found.items() for part in parts}

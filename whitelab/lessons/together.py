@@ -73,7 +73,7 @@ def _gains(space: LayerEmbeddings) -> dict[Layers, float]:
 def _ask_count(space: LayerEmbeddings) -> str:
     count = len(_gains(space))
     return (
-        f"The average of two layers is a vector of as many numbers as one. {SCORE} Take every two layers of this model "
+        f"The average of two layers is a vector as long as one layer's. {SCORE} Take every two layers of this model "
         f"that have a score, {count} averages, without any whitening. **How many score higher than the better of their "
         "two layers alone?**"
     )
@@ -212,12 +212,12 @@ def _luck(space: LayerEmbeddings, average: Candidate, layer: Candidate) -> tuple
     words = (
         f"A half may be harder for every choice: the mean of all {len(every)} layers and averages is "
         f"{written(means[0])} on the half chosen on and {written(means[1])} on the other. So a change of score is no "
-        f"luck in itself; a lost place may be. Of all {len(every)} together, {', and '.join(places)}. "
+        "luck in itself; a lost place may be, "
     ) + (
-        "So a place is lost, by luck of choosing or because the pairs of the other half are of another kind: two "
-        "halves do not tell which."
+        f"as here: of all {len(every)} together, {', and '.join(places)}. A place is lost by luck of choosing or "
+        "because the pairs of the other half are of another kind: two halves do not tell which."
         if lost
-        else "Neither has lost a place from this half to that one."
+        else f"and of all {len(every)} together neither of these two has lost one from this half to that."
     )
     return words, numbers
 
@@ -232,7 +232,7 @@ def _ask_half(space: LayerEmbeddings) -> str:
     return (
         "Now choose by score. On a half of the pairs, take the best of all averages of two layers, and the best layer. "
         f"Then score both on the {spaced(int(late.sum()))} other pairs, whose sentences the first half does not have. "
-        f"Luck is ruled out where {INTERVAL} has no 0. **Which is ahead there?**"
+        f"A difference is hardly luck where {INTERVAL} has no 0. **Which is ahead there?**"
     )
 
 
@@ -245,7 +245,7 @@ LESSON = Lesson(
     6,
     "predict how often two layers beat both of them, and what a choice is worth on pairs it has not seen",
     "the score of every pair of layers",
-    "The last layer is the best one, or the first and the last together.",
+    "Two layers are better than one.",
     (
         Step(_ask_count, _count, ahead),
         Step(

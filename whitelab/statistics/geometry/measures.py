@@ -142,8 +142,8 @@ METRICS: dict[str, Metric] = {
         r"\mathbb{E}_{i\neq j}\cos(x_i,x_j)",
         "-1/(n - 1) to 1",
         "Ethayarajh 2019, section 3.2",
-        "Isotropy, for of vectors about equally long centring alone brings it near 0, whatever the spectrum (Rudman "
-        "and Eickhoff 2024, arXiv 2305.19358).",
+        "Isotropy: where vectors are about equally long, centring alone brings it near 0, whatever the spectrum "
+        "(Rudman and Eickhoff 2024, arXiv 2305.19358).",
         "By occurrence",
         unique=False,
     ),

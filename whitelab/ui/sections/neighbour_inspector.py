@@ -68,7 +68,8 @@ def draw(opened: Opened, compared: Setting) -> str:
             _list(f"near-{place}-{row}", near, others.tolist(), cosines.tolist(), sentences)
     st.caption(
         "*Lists* says on how many sentences' lists of ten nearest a sentence is: ten on average. A star marks a hub, "
-        "more than two standard deviations above (Radovanovic et al. 2010). Click a sentence to go on from it."
+        "on more lists than the mean and two standard deviations (Radovanovic et al. 2010). Click a sentence to go on "
+        "from it."
     )
     return _code(row, compared) + _remedies(space, compared)
 

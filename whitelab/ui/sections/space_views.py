@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import layers_in_words
+from whitelab.base.wording import layers_in_words, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures.geometry import BINS
 from whitelab.scoring.score import Score
@@ -33,7 +33,8 @@ def cosines(space: LayerEmbeddings, settings: Sequence[Setting], of: str = "sent
         ],
     )
     layers = layers_in_words(settings[0].layers)
-    st.caption(f"20\u202f000 random pairs of different {of}, {layers}. The means above are exact, over all pairs.")
+    drawn = spaced(max(map(len, samples.values())))
+    st.caption(f"{drawn} random pairs of different {of}, {layers}. The means above are exact, over all pairs.")
     return (
         f"import numpy as np\n\nfor text in {tuple(map(str, settings))!r}:\n"
         "    sample = whitelab.cosine_sample(space, whitelab.Setting.parse(text))\n"
