@@ -88,7 +88,7 @@ def losses(space: LayerEmbeddings, setting: Setting, positives: str = "gt4") -> 
     setting, z = fitted.setting, fitted.turned()
     chosen, nan = geometry.positives(space.gold, positives), float("nan")
     first, second = space.first, space.second
-    empty, how = z.shape[1] == 0, setting.aggregate
+    empty, how = not z.any(), setting.aggregate
     cosines = geometry.row_cosines(z, first, second)
     return Losses(
         layers=setting.layers,

@@ -128,9 +128,10 @@ class Metric:
 
 
 def measured(rows: Rows, unique: bool = True) -> dict[str, float]:
-    """Every measure over unique sentences, or every other; all NaN where the rows have no direction."""
+    """Every measure over unique sentences, or every other; all NaN where no row has a direction."""
     chosen = {name: metric for name, metric in METRICS.items() if metric.unique is unique}
-    return {name: metric.of(rows) if rows.x.shape[1] else math.nan for name, metric in chosen.items()}
+    directed = bool(rows.x.any())
+    return {name: metric.of(rows) if directed else math.nan for name, metric in chosen.items()}
 
 
 METRICS: dict[str, Metric] = {
