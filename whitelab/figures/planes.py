@@ -102,7 +102,7 @@ def plane(
         pairs = [(raw[row["layer"]], row) for row in paths[spec] if row["layer"] in raw and spec != "none"]
         _add_arrows(figure, pairs, spec)
     for number, (spec, path) in enumerate(paths.items()):
-        bar = {"showscale": number == 0, "colorbar": bar_below(-0.16, SCORE)}
+        bar = {"showscale": number == 0, "colorbar": bar_below(-0.22, SCORE)}
         scale = {"colorscale": SCORE_SCALE, "cmin": low, "cmax": high} | bar
         edge = {
             "color": [MARK if row["layer"] == selected else variant_colour(spec) for row in path],
