@@ -46,7 +46,7 @@ def test_labels_cover_neither_each_other_nor_points():
     points = np.random.default_rng(0).normal(size=(60, 2)) ** 3
     points -= points.min(axis=0)
     sides = label_sides([tuple(point) for point in points.tolist()], range(60), tuple(points.max(axis=0).tolist()))
-    pixels = points / points.max(axis=0) * (300, 400)
+    pixels = points / points.max(axis=0) * (280, 300)
     shift = {"top center": (0, 15), "middle right": (15, 0), "middle left": (-15, 0), "bottom center": (0, -15)}
     centres = {i: pixels[i] + shift[side] for i, side in sides.items()}
     assert 10 < len(sides) < 60
@@ -77,11 +77,26 @@ def test_labels_stay_within_the_axes_and_off_the_uprights():
         assert label_sides([point], [0], (300, 400), [4], within=ends, ruled=ruled).get(0) == side
 
 
+def test_no_number_stands_on_the_head_of_an_arrow():
+    spots = (0, "none", 0.5, -1.0), (0, "pca", 0.5, -3.0), (1, "pca", 0.53, -3.0)  # one above the arrow's end
+    whitened = named(figures.plane(rows_of(spots), LABELS, -3.9), "PCA whitening")
+    assert (whitened.text, whitened.textposition[0]) == (("0", "1"), "middle left")
+
+
+def test_no_number_touches_another_point_on_a_plot_as_low_as_a_legend_and_two_titles_leave_it():
+    spots = (0, "none", 0.7, -1.0), (1, "none", 0.75, -1.0)  # 20 pixels apart, where 300 are left of 520
+    assert named(figures.plane(rows_of(spots), LABELS, -3.9), "Raw").textposition == ("middle right", "top center")
+
+
 def steps():
     """Two layers, raw and whitened."""
-    rows = (0, "none", 0.1, -1.0), (1, "none", 0.2, -1.5), (0, "pca", 0.5, -3.0), (1, "pca", 0.6, -3.5)
+    return rows_of([(0, "none", 0.1, -1.0), (1, "none", 0.2, -1.5), (0, "pca", 0.5, -3.0), (1, "pca", 0.6, -3.5)])
+
+
+def rows_of(spots):
+    """Rows of the plane from layers, whitenings, alignments and uniformities."""
     names = ("layer", "whitening", "alignment", "uniformity")
-    return [dict(zip(names, row, strict=True)) | {"spearman": 50.0} for row in rows]
+    return [dict(zip(names, place, strict=True)) | {"spearman": 50.0} for place in spots]
 
 
 @pytest.mark.parametrize("kind", ["plane", "setting_plane"])

@@ -26,6 +26,8 @@ def loss_plane(figure: Drawing, floor: float | None = None) -> None:
 # Where a label's middle lies from its point: in halves of its width, and in pixels.
 _SIDES = {"top center": (0, 0, 15), "middle right": (1, 7, 0), "middle left": (-1, -7, 0), "bottom center": (0, 0, -15)}
 _LETTER = np.array([8.0, 13.0])  # pixels
+_PLOT = (280, 300)  # pixels: in a window of 390, below a legend of four lines, as well as on a projector
+_HEAD = 12  # pixels from a point to the middle of the arrow's head at it
 
 
 def label_sides(
@@ -33,7 +35,6 @@ def label_sides(
     order: Iterable[int],
     span: Point,
     letters: Sequence[int] | None = None,
-    pixels: Point = (300, 400),
     within: tuple[Point, Point] = ((-np.inf, -np.inf), (np.inf, np.inf)),
     ruled: Sequence[Number] = (),
 ) -> dict[int, str]:
@@ -41,9 +42,9 @@ def label_sides(
 
     Nor does it leave the corners `within` which it must lie, or meet the uprights `ruled` at places on the x axis.
     Points without such a side have none, and those left out of `order`; the first in it choose first. Measured
-    on a plot of so many pixels whose axes `span` so much, so that on a wider one there is more room, not less.
+    on a plot of a phone whose axes `span` so much, so that on a wider one there is more room, not less.
     """
-    scale = np.array(pixels) / np.maximum(span, 1e-12)
+    scale = _PLOT / np.maximum(span, 1e-12)
     places = np.array(points, dtype=float).reshape(-1, 2) * scale
     low, high = np.array(within, dtype=float) * scale
     rules = np.array(ruled, dtype=float) * scale[0]
@@ -163,14 +164,23 @@ def _numbered(
     # Whitenings that differ by a rotation share their points, and one number serves them all.
     once = {(layers[i], *np.round(points[i], 3)): i for i in reversed(order)}
     order = [*range(len(rows), len(rows) + len(averages)), *(i for i in order if i in once.values())]
-    rows = [*rows, *averages]
+    named = [*rows, *averages]
     layers += [row["layer"] for row in averages]
     points += [(row["uniformity"], row["alignment"]) for row in averages]
     x, y = [floor, *(x for x, _ in points)], [y for _, y in points]
     span = max(x) - min(x), max(y, default=0.0)
-    letters = [max(len(str(layer)), 2) for layer in layers]
-    sides = label_sides(points, order, span, letters, ruled=[floor])
-    return {(rows[i]["whitening"], layers[i]): side for i, side in sides.items()}
+    heads = _heads(rows, span)
+    letters = [*(max(len(str(layer)), 2) for layer in layers), *([2] * len(heads))]
+    sides = label_sides([*points, *heads], order, span, letters, ruled=[floor])
+    return {(named[i]["whitening"], layers[i]): side for i, side in sides.items()}
+
+
+def _heads(rows: Sequence[Mapping], span: Point) -> list[Point]:
+    """Where the arrows from the raw points of layers have their heads, beside the points of variants."""
+    at = {(row["whitening"], row["layer"]): np.array([row["uniformity"], row["alignment"]]) for row in rows}
+    ways = [(end, at["none", i] - end) for (spec, i), end in at.items() if spec != "none" and ("none", i) in at]
+    scale = _PLOT / np.maximum(span, 1e-12)
+    return [tuple(end + way * _HEAD / max(np.hypot(*(way * scale)), _HEAD)) for end, way in ways]
 
 
 def _add_arrows(figure: Drawing, pairs: Sequence[tuple[Mapping, Mapping]], spec: str) -> None:
@@ -209,7 +219,6 @@ def setting_plane(rows: Sequence[Mapping], floor: float) -> go.Figure:
         range(len(known)),
         (high - low + 2 * pad, max(tops, default=0.0) or 1.0),
         [len(row["label"]) for row in known],
-        (280, 300),  # in a window of 390, below a legend of four lines
         ((low - pad, 0), (high + pad, np.inf)),
         [floor],
     )
