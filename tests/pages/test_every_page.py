@@ -331,6 +331,12 @@ def test_the_floor_of_uniformity_is_that_of_the_dimensions_kept(small):
         assert said(choose(at, k=k), f"The floor for {k} dimensions is {uniformity_floor(k):.3f}, ")
 
 
+def test_the_plane_says_what_its_lines_are_and_its_arrows_where_it_has_some(small):
+    at = until(start("uniformity", **small))
+    assert said(at, "Lines lead from layer to layer, thin arrows from raw to a variant.")
+    assert said(choose(at, paths=["center", "pca"]), "Lines lead from layer to layer. ")
+
+
 # A model of one's own
 
 

@@ -56,9 +56,10 @@ def _picture(space: LayerEmbeddings, compared: Setting, positives: str, profiles
     st.caption(
         "Every point is one layer (its number beside it where there is room) under one variant, cut to the bar's k "
         "where it takes one"
-        + f", and {layer_names(compared.layers)} the average of these layers"
-        * bool(average)
-        + f"; colour is Spearman x 100. {quantity(len(geometry.positives(space.gold, positives)), 'positive pair')} "
+        + f", and {layer_names(compared.layers)} the average of these layers" * bool(average)
+        + "; colour is Spearman x 100. Lines lead from layer to layer"
+        + ", thin arrows from raw to a variant" * ("none" in drawn and len(drawn) > 1)
+        + f". {quantity(len(geometry.positives(space.gold, positives)), 'positive pair')} "
         f"({geometry.POSITIVES[positives]}); uniformity over all {spaced(2 * space.n_pairs)} sentence occurrences. The "
         f"floor for {quantity(kept, 'dimension')} is {floor:.3f}, the value of a uniform distribution on their sphere"
         + below * (least < floor)
