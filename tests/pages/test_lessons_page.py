@@ -210,9 +210,12 @@ def test_under_a_fixed_setting_what_would_take_another_k_says_why_it_does_not():
         assert [one.value for one in at.toast] == [lesson_strip._FIXED] * (fixed == "yes")
 
 
-def test_a_projector_has_no_bar():
-    at = until(start(lesson="4", step="3", guess3="0", present="yes"))
-    assert any("stSidebar] [data-testid" not in one.proto.body and "display: none" in one.proto.body for one in at.html)
+@pytest.mark.parametrize("lesson", [{"lesson": "4", "step": "3", "guess3": "0"}, {}], ids=["lesson", "page"])
+@pytest.mark.parametrize("wish", ["yes", "true", "no"])
+def test_a_projector_has_no_bar_in_a_lesson_and_on_a_page(wish, lesson):
+    at = until(start(**lesson, present=wish))
+    bare = (one.proto.body == lesson_strip.PRESENTED for one in at.html)
+    assert any(bare) is (wish != "no")
 
 
 def test_data_without_an_answer_say_why_and_the_page_is_there(place):

@@ -1,7 +1,8 @@
 """The strip of a lesson above the real page: its question, the prediction, and then both side by side with the reason.
 
 Where a lesson stands is in the address: `?lesson=3&step=2`, the predictions as `guess1`, `guess2`, ... `answers=hidden`
-keeps the answers to the teacher, `fixed=yes` the setting where the lesson has it, `present=yes` is for a projector.
+keeps the answers to the teacher, `fixed=yes` the setting where the lesson has it, `present=yes` is for a projector, of
+a lesson or a page.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,7 +52,6 @@ class Place:
     step: int
     hidden: bool = False
     fixed: bool = False
-    presented: bool = False
     again: int = 0  # a prediction made anew has widgets of its own, with nothing in them
 
     @property
@@ -68,8 +68,13 @@ def place() -> Place | None:
         step = int(asked_for.get("step", 1))
     except (ValueError, KeyError):
         return None
-    wishes = (asked_for.get("answers") == "hidden", asked_for.get("fixed") == "yes", asked_for.get("present") == "yes")
+    wishes = asked_for.get("answers") == "hidden", _wished("fixed")
     return Place(lesson, min(max(step, 1), len(lesson.steps)), *wishes, st.session_state.get(_AGAIN, 0))
+
+
+def _wished(name: str) -> bool:
+    """Whether the address says yes to that, or true, as it does of a switch."""
+    return st.query_params.get(name, "").casefold() in ("yes", "true")
 
 
 def title() -> str:
@@ -84,7 +89,9 @@ def link(lesson: int, step: int = 1, **wishes: str) -> dict[str, str]:
 
 
 def open_lesson(page: str) -> None:
-    """Before the bar is drawn: go to the lesson's page, and put the knobs where a step begins."""
+    """Before the bar is drawn: go to the lesson's page, and put the knobs where a step begins, in type as asked for."""
+    if _wished("present"):
+        st.html(PRESENTED)
     here = place()
     st.session_state[workspace.FIXED] = _FIXED if here is not None and here.fixed else ""
     if here is None:
@@ -97,8 +104,6 @@ def open_lesson(page: str) -> None:
         _put(here.lesson.setting_at(here.step), keep_address=before is None and not here.fixed)
         st.session_state.update(here.lesson.opens)
         st.session_state[_AT] = now
-    if here.presented:
-        st.html(PRESENTED)
 
 
 def _carried() -> dict[str, list[str]]:
