@@ -1,6 +1,7 @@
 """What every figure has: words, a height, named axes, one colour a variant, and nothing of others unescaped."""
 
 import json
+import re
 
 import numpy as np
 import plotly.graph_objects as go
@@ -11,6 +12,7 @@ from whitelab import figures
 from whitelab.base.wording import spaced
 from whitelab.figures.drawing import Drawing
 from whitelab.figures.style import SUBSET_COLOURS
+from whitelab.ui.sections.lesson_strip import PRESENTED
 from whitelab.whitening import WHITENERS
 
 
@@ -185,6 +187,12 @@ def test_a_legend_begins_below_the_buttons_of_plotly(kind):
     assert (top.yref, top.yanchor) == ("container", "top")
     assert (1 - top.y) * layout.height >= 28 - 1e-9
     assert {trace.legend for trace in all_figures()[kind].data} <= {"legend2", "legend3"}
+
+
+@pytest.mark.parametrize("kind", all_figures())
+def test_words_of_a_size_of_their_own_grow_with_the_type_for_a_projector(kind):
+    for size in re.findall(r'"(?:text|tick)?font": {[^{}]*"size": (\d+)', json.dumps(all_figures()[kind].to_dict())):
+        assert f'"font-size: {size}px"] {{ font-size: {int(size) / 16}rem' in PRESENTED
 
 
 def test_figures_become_json_without_nan():

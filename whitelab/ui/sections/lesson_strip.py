@@ -38,9 +38,16 @@ _VARIANTS = {
     "first coordinates": "prefix",
     "random coordinates": "none",
 }
-PRESENTED = """<style>
-[data-testid=stSidebar], [data-testid=stExpandSidebarButton] { display: none; }
-:root { font-size: 125% !important; }
+# What charts have in a size of their own, which Streamlit leaves as it is; plotly measures it in its tester.
+_GROWN = "\n".join(
+    f':is(.js-plotly-plot, #js-plotly-tester) text[style*="font-size: {size}px"]'
+    f" {{ font-size: {size / 16}rem !important; }}"
+    for size in (11, 12, 13)
+)
+PRESENTED = f"""<style>
+[data-testid=stSidebar], [data-testid=stExpandSidebarButton] {{ display: none; }}
+:root {{ font-size: 125% !important; }}
+{_GROWN}
 </style>"""
 
 
