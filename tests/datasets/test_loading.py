@@ -55,15 +55,26 @@ def test_a_malformed_row_is_told_with_file_line_and_reason_and_left_out_on_reque
     assert "malformed rows left out: 1, rows kept: 2" in pairs.notes
 
 
-def test_the_message_counts_all_shows_three_and_says_how_to_go_on(tmp_path):
-    path = write(tmp_path / "a.tsv", HEADER + "a\tb\tx\n" * 5 + "a\tb\t1\n" * 6)
-    with pytest.raises(MalformedRows, match=r"^5 malformed rows: .*keep_going=True$") as error:
+def test_the_message_counts_all_shows_one_of_each_kind_and_says_how_to_go_on(tmp_path):
+    few, many = "a\tb\t\n" * 3, "".join(f"a\tb\t{'x' * i}'{i}\n" for i in range(0, 90, 10))
+    path = write(tmp_path / "a.tsv", HEADER + few + many + "a\tb\t1\n" * 6)
+    with pytest.raises(MalformedRows, match=r"^12 malformed rows: .*keep_going=True$") as error:
         load(path)
-    assert str(error.value).count("is not a number") == 3
-    assert len(error.value.problems) == 5
+    shown = f'{path}:5: score "\'0" is not a number (9 such rows); {path}:2: score is empty (3 such rows); fix them'
+    assert shown in str(error.value)
+    assert len(error.value.problems) == 12
     assert "\n" not in str(error.value)
     copy = pickle.loads(pickle.dumps(error.value))
     assert (str(copy), copy.problems) == (str(error.value), error.value.problems)
+
+
+def test_three_rows_are_all_shown_and_of_many_kinds_five(tmp_path):
+    words = ["a\tb\t1\tx", "a", "\tb\t1", "a\t\t1", "a\tb\t", "a\tb\tNaN"]
+    for rows, shown in ((["a\tb\tx"] * 3, 3), (words, 5)):
+        with pytest.raises(MalformedRows) as error:
+            load(write(tmp_path / "a.tsv", HEADER + "\n".join([*rows, "a\tb\t1"])))
+        assert str(error.value).count("a.tsv:") == shown
+        assert ("; ...; " in str(error.value)) == (len(rows) > shown)
 
 
 def test_where_no_row_is_left_the_rest_is_not_advised_and_scores_that_are_labels_are_sent_to_the_probe(tmp_path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +16,7 @@ from whitelab.base.wording import quantity
 REPEATS = 0.1  # share of rows that repeat another, above which a reader is told; in STS12 it is 0.07
 SPLITS = ("train", "dev", "test")  # of published data
 NOT_A_NUMBER = "is not a number"  # of a cell, at the end of a `Problem`'s reason
+_VALUES = re.compile(r"""['"].*(?:['"]|\.\.\.)|\d+""")  # what differs between reasons of one kind; long ones are cut
 SCALE = (0.0, 5.0)  # the STS scale; other ranges are accepted and noted, since Spearman reads order only
 
 
@@ -33,8 +36,16 @@ class Problem:
         return f"{self.file}:{self.line}: {self.reason}"
 
 
+def by_kind(problems: Iterable[Problem]) -> list[list[Problem]]:
+    """The problems whose reasons differ only in quoted values and numbers, the commonest kind first."""
+    kinds = defaultdict(list)
+    for problem in problems:
+        kinds[_VALUES.sub("", problem.reason)].append(problem)
+    return sorted(kinds.values(), key=len, reverse=True)
+
+
 class MalformedRows(DataError):
-    """Rows that cannot be used, all of them in `problems`; the message shows the first three.
+    """Rows that cannot be used, all of them in `problems`; of more than three the message shows one of each kind.
 
     `remedy` is the advice that closes the message.
     """
@@ -47,9 +58,11 @@ class MalformedRows(DataError):
         self.problems = tuple(problems)
         self.remedy = remedy
         count = len(self.problems)
-        shown = "; ".join(str(problem) for problem in self.problems[:3])
-        more = "; ..." if count > 3 else ""
-        super().__init__(f"{quantity(count, 'malformed row')}: {shown}{more}; {remedy}")
+        shown = [str(problem) for problem in self.problems]
+        if count > 3:
+            shown = [f"{kind[0]} ({quantity(len(kind), 'such row')})" for kind in by_kind(self.problems)]
+            shown[5:] = ["..."] if len(shown) > 5 else []
+        super().__init__(f"{quantity(count, 'malformed row')}: {'; '.join(shown)}; {remedy}")
 
     def __reduce__(self):
         return MalformedRows, (self.problems, self.remedy)
