@@ -138,6 +138,23 @@ def test_a_row_that_cannot_be_used_is_named_and_the_rest_goes_on_where_one_says_
     assert "rows left out: 1" in found.notes
 
 
+def test_an_id_that_is_there_with_other_leading_zeros_is_named_with_it(tmp_path):
+    texts, asked = {"007": ("", "a dog runs"), "1": ("", "water")}, {"01": "what runs", "2": "what is wet"}
+    judged = [("2", "7", 1), ("1", "007", 1), ("2", "0", 1), ("2", "001", 1), ("02", "1", 1)]
+    with pytest.raises(MalformedRows, match="no query is left that a document answers") as error:
+        load_retrieval(write_retrieval(tmp_path, texts, asked, judged), keep_going=True)
+    assert [problem.reason for problem in error.value.problems] == [
+        "document '7' is not in the corpus, but '007' is",
+        "query '1' is not among the queries, but '01' is",
+        "document '0' is not in the corpus",
+        "document '001' is not in the corpus, but '1' is",
+        "query '02' is not among the queries, but '2' is",
+    ]
+    shown = str(error.value)
+    assert shown.count("test.tsv:") == 3
+    assert shown.index("'007' is (2 such rows)") < shown.index("'01' is (2 such rows)") < shown.index("(1 such row)")
+
+
 @pytest.mark.parametrize(
     ("file", "line", "message"),
     [

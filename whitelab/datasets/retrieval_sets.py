@@ -11,8 +11,9 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -405,12 +406,13 @@ def _resolved(
 ) -> tuple[list[_Judgement], list[Problem]]:
     """Judgements of what is there, each pair once, and the others."""
     kept, problems, seen = [], [], Counter()
+    named, asked = (cache(lambda ids=ids: {one.lstrip("0"): one for one in ids}) for ids in (documents, queries))
     for row in rows:
         seen[row.query, row.document] += 1
         if row.document not in documents:
-            reason = f"document {shown(row.document)} is not in the corpus"
+            reason = f"document {shown(row.document)} is not in the corpus{_near(row.document, named)}"
         elif row.query not in queries:
-            reason = f"query {shown(row.query)} is not among the queries"
+            reason = f"query {shown(row.query)} is not among the queries{_near(row.query, asked)}"
         elif seen[row.query, row.document] > 1:
             reason = f"query {shown(row.query)} and document {shown(row.document)} are judged twice"
         else:
@@ -418,6 +420,12 @@ def _resolved(
             continue
         problems.append(Problem(str(path), row.line, reason))
     return kept, problems
+
+
+def _near(name: str, ids: Callable[[], Mapping[str, str]]) -> str:
+    """What is there in place of `name` with other leading zeros, which tables of numbers lose; empty for nothing."""
+    near = ids().get(name.lstrip("0"))
+    return f", but {shown(near)} is" if near else ""
 
 
 def _notes(left_out: int, silent: int, empty: int, own: int) -> tuple[str, ...]:
