@@ -6,6 +6,7 @@ import json
 import numpy as np
 from tiny import DIM
 
+from whitelab.cli.writing import SHOWN
 from whitelab.encoding import precomputed
 
 
@@ -77,6 +78,16 @@ def test_malformed_rows_are_refused_or_left_out_and_listed(run, document, option
     assert status == 0
     assert json.loads(out)["pairs"] == 2
     assert "left out:" in err
+
+
+def test_of_many_rows_left_out_the_first_of_each_kind_are_said_and_the_others_counted(run, options, tmp_path):
+    rows = ["a man,a dog,3", "x,y,1", *["water,the cat,many"] * SHOWN, *[f"the man,a dog,{'x' * n}" for n in range(12)]]
+    (tmp_path / "many.csv").write_text("\n".join(["sentence1,sentence2,score", *rows, "a cat,,4"]))
+    said = run("score", *options, "--data", tmp_path / "many.csv", "--skip-malformed")[2].splitlines()
+    said = [line for line in said if line.startswith("left out: ")]
+    assert len(said) == SHOWN + 1 + 2
+    assert said[SHOWN] == "left out: 11 more such rows"
+    assert [line.rpartition(":")[2] for line in said[-2:]] == [" score is empty", " second sentence is empty"]
 
 
 def test_a_cut_sentence_is_noted_on_stderr(run, options):

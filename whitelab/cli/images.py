@@ -3,7 +3,7 @@
 import argparse
 
 from whitelab.cli.options import json_option
-from whitelab.cli.writing import left_out, step_line
+from whitelab.cli.writing import say, step_line
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,8 @@ def run(args):
 
     check_int(args.every, "every", 1)
     data = load_images(args.data)
-    left_out(data.problems)
+    for problem in data.problems:
+        say(f"left out: {problem}")
     one = ImageRun(data, args.objective, args.steps, args.seed, args.batch, args.lr)
     untrained, record = one.accuracies(), None
     for record in one.records(args.every):

@@ -10,11 +10,12 @@ from contextvars import ContextVar
 from dataclasses import replace
 
 from whitelab.base.progress import Progress
-from whitelab.base.wording import counted, number
+from whitelab.base.wording import counted, number, quantity
 
 _ARGUMENT = re.compile(r"\b(?P<name>\w+)=(?P<value>'[^']*'|\[[^]]*\]|[^\s,;:()]+)")  # as the library's errors name one
 _GIVEN = ContextVar("given", default=None)  # the options of the command at work, in whose words notes are said
 SECONDS = 10  # between two lines of progress in a file
+SHOWN = 5  # rows left out that are said of each kind
 
 
 def short(value: float | None) -> str:
@@ -77,8 +78,14 @@ def note(*texts: str) -> None:
 
 
 def left_out(problems: Iterable) -> None:
-    for problem in problems:
-        say(f"left out: {problem}")
+    """Say the first rows of each kind of problem, and how many more there are."""
+    from whitelab.datasets.pairs import by_kind
+
+    for kind in by_kind(problems):
+        for problem in kind[:SHOWN]:
+            say(f"left out: {problem}")
+        if len(kind) > SHOWN:
+            say(f"left out: {quantity(len(kind) - SHOWN, 'more such row')}")
 
 
 class RowLog:
