@@ -81,6 +81,16 @@ def test_every_layer_and_every_k_are_the_librarys(document, words, space):
     assert curve["k"] == list(range(1, 33))
 
 
+def test_every_layer_is_held_against_raw_under_a_whitening_and_has_its_interval_where_none_is_named(run, words, space):
+    for options, title, raw in (((), "95 %", True), (("--whitening", "pca", "--k", "5"), "difference", False)):
+        head, *lines = run(*words, "--layers", "each", *options)[1].splitlines()
+        assert (head.endswith(title), len(lines)) == (True, 4)
+        assert ["+" in line or "-" in line for line in lines] == [not raw] * 4
+    one = against([retrieve(space, Setting((2,)))])[0]
+    lines = run(*words, "--layers", "each")[1].splitlines()
+    assert lines[3].split() == ["2", f"{one.mean:.4f}", f"{one.low:.4f}", "to", f"{one.high:.4f}"]
+
+
 def test_the_map_may_be_fitted_on_other_text(document, run, words, tmp_path):
     (tmp_path / "text.txt").write_text("".join(f"{text}\n" for text in SENTENCES[100:180]))
     assert document(*words, "--whitening", "pca", "--fit", tmp_path / "text.txt")["protocol"]["fitted"] == 80

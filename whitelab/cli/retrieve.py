@@ -31,7 +31,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--layers",
         type=layers_or_each,
-        help="layers to average, such as 1,6, or each: every layer alone, raw and whitened (default: the last)",
+        help="layers to average, such as 1,6, or each: every layer alone, raw and under the --whitening named "
+        "(default: the last)",
     )
     whitening_options(parser, "none", fit=FIT, whole="mean/L1+L-1:pca@256 fit=both")
     parser.set_defaults(aggregate=None)
@@ -113,7 +114,8 @@ def _each(space, setting) -> tuple[dict, list[str]]:
     """Every layer alone, raw and under the setting."""
     from whitelab.retrieval.relevance import COUNTS, against, retrieve
 
-    records, lines = [], ["layer  nDCG@10 raw  under the setting  difference"]
+    compared = setting.whitening != "none"
+    records, lines = [], ["layer  nDCG@10 raw  " + ("under the setting  difference" if compared else "95 %")]
     for layer in range(space.space.n_layers):
         here = setting.with_(layers=(layer,))
         results = [retrieve(space, one) for one in dict.fromkeys((here.raw, here))]
@@ -121,10 +123,10 @@ def _each(space, setting) -> tuple[dict, list[str]]:
         record = {"layer": layer} | results[-1].means | standing.interval()
         records.append(record | {"raw": raw, "against_raw": standing.as_dict()})
         moved = standing.difference
-        lines.append(
-            f"{layer:5}  {raw['ndcg@10']:11.4f}  {standing.mean:17.4f}  {moved.estimate:+.4f} "
-            f"({moved.low:+.4f} to {moved.high:+.4f})"
-        )
+        found = f"{standing.low:.4f} to {standing.high:.4f}"
+        if compared:
+            found = f"{standing.mean:17.4f}  {moved.estimate:+.4f} ({moved.low:+.4f} to {moved.high:+.4f})"
+        lines.append(f"{layer:5}  {raw['ndcg@10']:11.4f}  {found}")
     protocol = results[-1].protocol.as_dict() | {"layers": "each", "rank": "each"}
     counts = {name: protocol[name] for name in COUNTS}
     return {"rows": records} | counts | {"protocol": protocol}, lines
