@@ -142,6 +142,14 @@ def test_the_page_of_commands_names_every_choice(option, names):
     assert [name for name in names if f"`{name}`" not in told] == []
 
 
+def test_it_is_told_which_variants_k_shortens_and_which_take_none(run):
+    shorter = [name for name, one in WHITENERS.items() if one.takes_k and one.narrows]
+    as_long = [name for name, one in WHITENERS.items() if one.takes_k and not one.narrows]
+    assert f"shorter under {', '.join(shorter)} only" in " ".join(run("whiten", "--help")[1].split())
+    told = COMMANDS_PAGE.read_text("utf-8").partition("`--k` keeps")[2].partition("the others")[0]
+    assert [re.findall(r"`(\w+)`", part) for part in told.split(";")[:2]] == [shorter, as_long]
+
+
 COMMAND_LINE = re.compile(r"^(?:    whitelab|python -m whitelab) ([^>&\n]+)", re.MULTILINE)  # prose may begin alike
 
 

@@ -179,7 +179,9 @@ def variant_options(
         help=f"{', '.join(names)}; such as soft:gamma=0.5 or group:groups=8 (default: {default})",
     )
     if with_k:
-        parser.add_argument("--k", type=int, help="keep the top-k eigen-directions")
+        shorter = ", ".join(name for name in names if WHITENERS[name].narrows)
+        words = f"keep the top-k eigen-directions; vectors get shorter under {shorter} only"
+        parser.add_argument("--k", type=int, help=words)
 
 
 def _spec(text: str) -> str:
