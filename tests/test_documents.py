@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from processes import ROOT
 
+from whitelab.datasets import load_retrieval
+
 HOSTING = ROOT / "docs" / "hosting"
 
 
@@ -55,3 +57,29 @@ PAPERS = (
 def test_every_file_of_the_code_that_a_document_names_is_there(paper):
     named = re.findall(r"\b(?:whitelab|tests|pages|benchmarks)/[\w/]+\.py\b", (ROOT / paper).read_text("utf-8"))
     assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
+SEARCH = re.findall(
+    r"^```\w*\n(.*?)^```", (ROOT / "docs" / "bring-your-own.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
+)
+
+
+def test_the_files_of_a_search_set_that_are_shown_are_one(tmp_path):
+    (tmp_path / "qrels").mkdir()
+    for name, lines in re.findall(r"^(\S+\.(?:jsonl|tsv))\n((?:.+\d.*\n|query-id.*\n)+)", SEARCH[0], re.MULTILINE):
+        (tmp_path / name).write_text(lines, "utf-8")
+    found = load_retrieval(tmp_path)
+    assert (found.document_ids, found.query_ids) == (("00417", "00418", "00733"), ("q1", "q2"))
+    assert [found.documents[row] for row in found.document] == ["Camping down sleeping bag, red", "garden hose, 20 m"]
+
+
+def test_the_lines_that_make_a_search_set_of_a_table_of_clicks_do(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = ["price\tquery_id\tquery\titem_id\ttitle\tgrade", "1 €\t01\tWärme\t0007\tDecke, \u201erot\u201c\t1"]
+    table += ["2\t01\tWärme\t0008\tOfen\t0", "1\t01\tWärme\t0007\tDecke\t0", "\t02\tkalt\t0009\tEis\t"]
+    Path("clicks.tsv").write_text("\n".join(table), "utf-8")
+    exec(SEARCH[1], {})
+    found = load_retrieval("shop")
+    assert (found.document_ids, found.query_ids, found.queries) == (("0007", "0008"), ("01",), ("Wärme",))
+    assert found.documents == ("Decke, \u201erot\u201c", "Ofen")
+    assert found.grade.tolist() == [1, 0]
