@@ -18,7 +18,7 @@ from whitelab.ui.widgets.address import among, bound
 from whitelab.ui.widgets.typed import typed_choice
 
 REFUSED = "refused"  # session_state: why the model or the data of this run cannot be had
-GONE = "data-gone"  # session_state: whether the bar goes back to the demonstration set
+TO_DEMO = "data-gone"  # session_state: whether the bar goes back to the demonstration set
 ELSEWHERE = "read-elsewhere"  # session_state: page that reads what is refused, key of its box, source
 LOOKED_LATELY = 2.0  # seconds for which what lies at a place is taken to be what lay there
 
@@ -64,7 +64,7 @@ def choose() -> Chosen | None:
         own = own_data.current()
         if own is not None:
             return Chosen(own.key, own.task, "all", False, "")
-        st.session_state[own_data.LOST] = st.session_state[GONE] = True
+        st.session_state[own_data.LOST] = st.session_state[TO_DEMO] = True
         st.rerun()
     try:
         tasks = {task.name: task for task in _tasks(source)}
@@ -98,7 +98,7 @@ def _tasks(source: str) -> tuple[TaskInfo, ...]:
 
 def _source() -> str:
     own, state = own_data.current(), st.session_state
-    gone = state.pop(GONE, False)
+    gone = state.pop(TO_DEMO, False)
     if gone:
         state["data"] = DEMO
 
