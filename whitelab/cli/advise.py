@@ -125,9 +125,9 @@ def _setting(args):
     return Setting(**given_parts(args))
 
 
-def _measuring():
-    # No time left: one option takes hundredths of a second, the next half a minute.
-    return progress("measuring", "%", even=False)
+def _measuring(even: bool = False):
+    # No time left of pairs and searches: one option takes hundredths of a second, the next half a minute.
+    return progress("measuring", "%", even)
 
 
 def _pairs(args):
@@ -172,7 +172,7 @@ def _texts(args):
     space, report = embed_texts(encoder, data, chosen.pooling, store=open_store(args), progress=progress())
     if report.truncated:
         note(cut_note(report.truncated, "text", encoder.max_length))
-    return advise_texts(space, data, chosen, args.purpose, model=encoder.name, progress=_measuring())
+    return advise_texts(space, data, chosen, args.purpose, model=encoder.name, progress=_measuring(even=True))
 
 
 def _sentences(args):
