@@ -299,6 +299,27 @@ def test_of_many_short_vectors_none_is_stored_whose_loss_only_luck_keeps_below_a
             assert answer(more, "store").decided is decides
 
 
+def test_what_only_the_number_of_options_keeps_from_being_stored_is_named():
+    evidence = advise_pairs(pairs_of(*SMALL, pairs=40), Setting((2,)), "store").evidence
+    raw, sure, near = evidence.baseline, Difference(-0.1, -0.2, 0.1, 0.7), Difference(-0.5, -0.99, -0.01, 0.04)
+    short = replace(next(one for one in evidence.options if one.size < raw.size), size=8, difference=sure, behind=sure)
+    for gap, best, many, said in (
+        (near, sure, 4, True),
+        (near, sure, 1, False),  # it is what is advised
+        (replace(near, low=-1.01), sure, 4, False),
+        (near, Difference(-0.5, -3.0, 2.0, 0.7), 4, True),  # against raw alone, as the best may be better by a point
+    ):
+        small = replace(short, size=4, score=50.0, difference=gap, behind=gap if best is sure else best)
+        options = (raw, replace(short, behind=best), *[small] * many)
+        advice = answer(replace(evidence, options=options), "store")
+        assert advice.decided
+        assert (
+            f"4 bytes, would do by their own interval, which does not put it beyond doubt where {many + 1} are"
+            in advice.sentences[2]
+        ) is said
+        assert f": {4 if many == 1 else 8} bytes a vector" in advice.sentences[0]
+
+
 @pytest.mark.parametrize("best", ["raw", "short", "other"])
 def test_what_is_to_store_names_no_option_twice(best):
     evidence = advise_pairs(pairs_of(*SMALL, pairs=40), Setting((2,)), "store").evidence

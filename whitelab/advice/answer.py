@@ -58,12 +58,14 @@ class Advice:
             return ""
         advised = self.setting, self.code
         dim = next(option.dim for option in self.evidence.options if (option.setting, option.code) == advised)
+        of_search = self.evidence.unit == "queries"
         alone = f"`faiss.IndexScalarQuantizer({dim}, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT)`"
         return (
             f"To keep them so: `Coder(Code.parse('{self.code}'), vectors)` of whitelab.retrieval.compression, trained "
             "on such vectors brought to length 1"
             + (f", or {alone}, trained on the same" if self.code == Code("int8") else "")
             + ". Queries stay in float32."
+            + " Documents of equal cosine are ranked by id here; an index may rank them otherwise." * of_search
         )
 
     @property
@@ -202,8 +204,9 @@ def _shortest(evidence: Evidence) -> Advice:
         return _none_shorter(evidence)
     near = [one for one, *sure in zip(short, as_raw, as_best, strict=True) if all(sure)]
     found = min(near or near_raw, key=lambda option: (option.size, -option.score))
+    passed = _passed_over(short, found, ("difference", "behind") if near else ("difference",))
     if not near:
-        return _as_near_as_raw(evidence, found)
+        return _as_near_as_raw(evidence, found, passed)
     against, lead = (raw.setting, found.difference) if found is best else (None, found.behind)
     beside = f"The best, {kept_as(best)}, scores {best.score:.2f}, the {named(raw.setting)} {raw.score:.2f}."
     if best is found or best is raw:
@@ -212,7 +215,7 @@ def _shortest(evidence: Evidence) -> Advice:
         _shorter(evidence, found),
         f"{_scored(evidence, found)} {beside}",
         (f"Against the {named(against)} it is " if against else "Against the best it loses less than a point: ")
-        + f"{lead.estimate:+.2f} ({lead.low:+.2f} to {lead.high:+.2f}).",
+        + f"{lead.estimate:+.2f} ({lead.low:+.2f} to {lead.high:+.2f}).{passed}",
     )
     return Advice("store", found.setting, sentences, None, evidence, found.code)
 
@@ -222,14 +225,26 @@ def _shorter(evidence: Evidence, found: Option) -> str:
     return f"Use {kept_as(found)}: {spaced(found.size)} bytes a vector in place of {whole}."
 
 
-def _as_near_as_raw(evidence: Evidence, found: Option) -> Advice:
+def _passed_over(short: list[Option], found: Option, gaps: tuple[str, ...]) -> str:
+    """Of those still shorter the shortest that its own intervals would admit, and why they do not suffice."""
+    alone = [one for one in short if one.size < found.size and all(getattr(one, gap).low > -STEP for gap in gaps)]
+    if not alone:
+        return ""
+    small = min(alone, key=lambda option: (option.size, -option.score))
+    return (
+        f" {capitalised(kept_as(small))}, {spaced(small.size)} bytes, would do by their own interval, which does not "
+        f"put it beyond doubt where {len(short)} are tried."
+    )
+
+
+def _as_near_as_raw(evidence: Evidence, found: Option, passed: str) -> Advice:
     """The shortest that stays within a point of the model as it comes, where that cannot be said of the best."""
     best, raw, lag = evidence.best, evidence.baseline, found.behind
     sentences = (
         _shorter(evidence, found),
         f"{_scored(evidence, found)} The {named(raw.setting)} score {raw.score:.2f}: {_interval(found)}.",
         f"Against the best, {kept_as(best)}, with {best.score:.2f}, it is {lag.estimate:+.2f} ({lag.low:+.2f} to "
-        f"{lag.high:+.2f}), so more than a point may be left there.",
+        f"{lag.high:+.2f}), so more than a point may be left there.{passed}",
     )
     return Advice("store", found.setting, sentences, None, evidence, found.code)
 
