@@ -318,6 +318,41 @@ def test_between_semicolons_the_comma_stands_in_numbers_and_bars_part_a_csv_too(
     assert tables.read_table(bars).rows[1][1] == ("A man, old", "Someone", "4")
 
 
+@pytest.mark.parametrize(
+    ("name", "head", "line", "read"),
+    [
+        ("tabs.tsv", "satz1\tsatz2\twert", "Er wog 3,5 kg\tSie\t{}", True),
+        ("copied.txt", "satz1\tsatz2\twert", '"Er, der"\tSie\t{}', True),
+        ("bars.csv", "satz1|satz2|wert", "Er, 3,5|Sie|{}", True),
+        ("quoted.csv", "satz1,satz2,wert", '"Er, 3,5",Sie,"{}"', True),
+        ("bare.csv", "wert,satz1,satz2,mehr", "{},Er,Sie", False),  # two numbers between commas
+    ],
+)
+def test_the_comma_stands_in_numbers_where_none_has_a_point_and_not_all_may_be_thousands(
+    tmp_path, name, head, line, read
+):
+    def last(*numbers):
+        path = tmp_path / name
+        path.write_text("\n".join([head, *(line.format(number) for number in numbers)]) + "\n")
+        cells = [row[1] for row in tables.read_table(path).rows[1:]]
+        return [next(one for one in row[::-1] if one[-1].isdigit()) for row in cells] if read else cells
+
+    if not read:
+        assert last("3,5", "0,2") == [("3", "5", "Er", "Sie"), ("0", "2", "Er", "Sie")]
+        return
+    assert last("3,5", "-0,25", "4", "1,250") == ["3.5", "-0.25", "4", "1.250"]
+    assert last("0,250", "0,500") == ["0.250", "0.500"]
+    assert last("3,5", "0.25") == ["3,5", "0.25"]
+    assert last("1,250", "950", "2,000") == ["1,250", "950", "2,000"]
+
+
+def test_a_comma_beside_points_is_named(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("sentence1\tsentence2\tscore\nOne.\tTwo.\t0,5\nThree.\tFour.\t0.5\n")
+    with pytest.raises(MalformedRows, match="score '0,5', with a comma where others have a point, is not a number"):
+        load(path)
+
+
 def test_a_csv_with_semicolons_is_read_by_them_and_one_with_commas_never(tmp_path):
     semicolons, commas = tmp_path / "a.csv", tmp_path / "b.csv"
     semicolons.write_text("one;two;score\nA man, old, plays;Someone plays;4\nThe dog runs;A dog, running;3.5\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -253,7 +254,8 @@ def _gold(cell: object) -> float:
         raise ValueError("score is empty")
     number = as_number(cell)
     if number is None:
-        raise ValueError(f"score {shown(cell)} {NOT_A_NUMBER}")
+        comma = ", with a comma where others have a point," if re.fullmatch(r"\s*[+-]?\d+,\d+\s*", str(cell)) else ""
+        raise ValueError(f"score {shown(cell)}{comma} {NOT_A_NUMBER}")
     if not math.isfinite(number):
         raise ValueError(f"score {shown(cell)} is not a finite number")
     return number

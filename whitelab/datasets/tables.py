@@ -244,8 +244,28 @@ def splitter(lines: Sequence[str], delimiter: str) -> Callable[[str], tuple[str,
 
     Between tabs quotes are part of the text, unless a spreadsheet or pandas put them there (`_tabs_quoted`). With any
     other delimiter they follow RFC 4180 within a line, and may stand behind a blank where all that do can be read so.
-    Between semicolons 0,5 is the number 0.5.
+    Between semicolons 0,5 is the number 0.5, and elsewhere where `_has_decimal_commas`.
     """
+    split = _plain_splitter(lines, delimiter)
+    if delimiter == ";" or _has_decimal_commas(lines, delimiter):
+        return lambda line: tuple(_DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in split(line))
+    return split
+
+
+def _has_decimal_commas(lines: Sequence[str], delimiter: str) -> bool:
+    """Whether the comma stands for the point, as where a spreadsheet's cells are copied: in cells that are a number so,
+    none with a point is beside them, and not all may be thousands, as 1,234 may."""
+    before, after = f'(?:^|(?<=[{delimiter}"])) *[+-]?', f' *(?=$|[{delimiter}"])'
+    # Between commas a cell with one stands in quotes.
+    comma = re.compile('(?<=") *[+-]?(\\d+),(\\d+) *(?=")' if delimiter == "," else rf"{before}(\d+),(\d+){after}")
+    found = [match.groups() for line in lines if "," in line for match in comma.finditer(line)]
+    if all(0 < len(whole) < 4 and whole[0] != "0" and len(rest) == 3 for whole, rest in found):
+        return False
+    point = re.compile(rf"{before}\d*\.\d+{after}")
+    return not any("." in line and point.search(line) for line in lines)
+
+
+def _plain_splitter(lines: Sequence[str], delimiter: str) -> Callable[[str], tuple[str, ...]]:
     if delimiter == "\t":
         return _split_quoted if _tabs_quoted(lines) else lambda line: tuple(line.split("\t"))
     split = partial(_split, delimiter=delimiter, skip=True)
@@ -253,8 +273,6 @@ def splitter(lines: Sequence[str], delimiter: str) -> Callable[[str], tuple[str,
     padded = (line for line in lines if blanks.search(line) and line.count('"') % 2 == 0)
     if not all(_cells(split, line) for line in padded):
         split = partial(split, skip=False)
-    if delimiter == ";":
-        return lambda line: tuple(_DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in split(line))
     return split
 
 
