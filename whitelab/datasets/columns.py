@@ -361,6 +361,7 @@ def _free(contents: list[str], wanted: str, taken: set[int]) -> list[int]:
 def _unclear(table: Table, names: tuple[str, ...], contents: list[str]) -> UnclearColumns:
     found = listed(table, names, contents)
     needed = "two text columns and one number are needed: name them sentence1, sentence2 and score"
+    needed += ", or bring the file on the Data page, which asks"
     return UnclearColumns(f"{table.path}: columns found: {found}; {needed}{_tabs_hint(table)}")
 
 
