@@ -288,9 +288,19 @@ def test_column_names_alone_are_refused(tmp_path, name, text):
         load(write(tmp_path / name, text))
 
 
-def test_bare_carriage_returns_are_named(tmp_path):
-    with pytest.raises(DataError, match="bare carriage returns"):
-        load(write(tmp_path / "a.tsv", (HEADER + "a\tb\t1\n").replace("\n", "\r")))
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.txt"])
+def test_bare_carriage_returns_end_lines_where_there_is_no_line_feed(tmp_path, name):
+    rows = [("sentence1", "sentence2", "score"), ("A man.", "Someone.", "3"), ("A dog.", "A cat.", "1")]
+    for end, cell, gives in (
+        ("\n", "One.", "One."),
+        ("\r\n", "One.", "One."),
+        ("\r", "One.", "One."),
+        ("\n", "O\re.", "O\re."),
+    ):
+        path = tmp_path / name
+        lines = [("," if name == "a.csv" else "\t").join(row) for row in [*rows, (cell, "Two.", "2")]]
+        path.write_bytes("".join(line + end for line in lines).encode())
+        assert load(path).first == ("A man.", "A dog.", gives)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])

@@ -157,27 +157,34 @@ def read_lines(path: File, keep_blank: bool = False, latin: bool = False) -> lis
     """
     data = _bytes(path)
     text = data.decode("latin-1") if latin else _decode(path, data)
-    check_row_count(path, text.rstrip(" \r\n").count("\n") + 1)
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    check_row_count(path, text.rstrip(" \r\n").count(_end_of_line(text)) + 1)
+    lines = _split_lines(text)
     if keep_blank and not lines[-1]:
         lines.pop()  # what follows the last line end is no line
     while not keep_blank and lines and not lines[-1].strip(" "):
         lines.pop()
     if not lines:
         raise DataError(f"{path}: the file is empty")
-    if len(lines) == 1 and "\r" in lines[0]:
-        raise DataError(f"{path}: its lines end in bare carriage returns; convert them to line feeds")
     return lines
+
+
+def _split_lines(text: str) -> list[str]:
+    return [line.removesuffix("\r") for line in text.split(_end_of_line(text))]
+
+
+def _end_of_line(text: str) -> str:
+    """A line feed, or where there is none the carriage return, as in files that Excel calls CSV (Macintosh)."""
+    return "\r" if "\n" not in text and "\r" in text else "\n"
 
 
 def probe_lines(path: File) -> list[str]:
     """The first lines of a text file, for recognising it; undecodable bytes do not matter here."""
     data = _bytes(path, PROBE_BYTES)
     encoding, start = encoding_of(data)
-    lines = data[start:].decode(encoding, errors="replace").split("\n")
+    lines = _split_lines(data[start:].decode(encoding, errors="replace"))
     if len(data) == PROBE_BYTES and len(lines) > 1:
         lines.pop()  # cut off in the middle
-    return [line.removesuffix("\r") for line in lines if line.strip()]
+    return [line for line in lines if line.strip()]
 
 
 def delimiter_of(suffix: str, lines: list[str]) -> str | None:
