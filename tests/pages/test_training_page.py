@@ -17,6 +17,7 @@ import processes
 import pytest
 import streamlit as st
 import torch
+from streamlit.testing.v1 import AppTest
 from tiny import SENTENCES, untimed, write_reversed
 
 import whitelab
@@ -226,6 +227,32 @@ def test_a_run_is_drawn_with_its_own_numbers_made_again_by_its_code_and_its_mode
         pass
     assert {one.name for one in runs()} == {"simcse-1", "simcse-2"}
     assert first != live(until(look(at))) == wanted()
+
+
+def test_a_model_clicked_in_a_part_that_looks_again_by_itself_is_the_bars_whatever_the_browser_shows(
+    small,
+):
+    """Such a part is run without the bar, and its next question, on its way already, has the model before."""
+
+    def page(clicked):
+        import streamlit as st
+
+        from whitelab.ui.sidebar import workspace
+        from whitelab.ui.training import board
+
+        workspace.draw("training")
+        if st.session_state.pop("part", False):
+            board._use(clicked)
+
+    at = AppTest.from_function(page, default_timeout=PATIENCE, kwargs={"clicked": f"{small['model']}:2"})
+    at.query_params.update(small)
+    at.run()
+    at.session_state["part"] = True
+    for _ in range(2):
+        at.run()  # with what the browser shows of every knob
+        assert not at.exception
+    assert at.sidebar.selectbox(key="model").value == f"{small['model']}:2"
+    assert at.session_state["model"] == f"{small['model']}:2"
 
 
 def test_where_the_bar_has_a_layer_that_trained_models_lack_their_last_is_scored_and_the_words_say_so(

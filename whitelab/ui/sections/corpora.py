@@ -16,7 +16,7 @@ from whitelab.encoding.names import shown_name
 from whitelab.encoding.pooling import UNIT
 from whitelab.scoring.setting import scope_name
 from whitelab.ui.results import long_runs
-from whitelab.ui.results.jobs import REDRAW, redraw
+from whitelab.ui.results.jobs import REDRAW
 from whitelab.ui.results.worker import Job, is_open
 from whitelab.ui.sections import corpus_begin
 from whitelab.ui.sidebar import workspace
@@ -193,13 +193,13 @@ def _use(folder: str, manifest: Manifest, found: Status, chosen: Workspace, k: i
 
 def _fit_on(folder: str, manifest: Manifest) -> None:
     """Turn the bar to the corpus and to what it was embedded with."""
-    state, recipe = st.session_state, manifest.recipe
+    recipe = manifest.recipe
+    knobs = {"model": manifest.loaded, "dtype": manifest.compute, "fit": f"{CORPUS}{folder}"}
+    knobs |= {"pooling": recipe.pooling.removeprefix(UNIT), "unit": recipe.pooling.startswith(UNIT)}
+    if st.session_state.get("whitening") == "none":
+        knobs["whitening"] = "pca"
     workspace.take(recipe.layers)
-    state["model"], state["dtype"], state["fit"] = manifest.loaded, manifest.compute, f"{CORPUS}{folder}"
-    state["pooling"], state["unit"] = recipe.pooling.removeprefix(UNIT), recipe.pooling.startswith(UNIT)
-    if state.get("whitening") == "none":
-        state["whitening"] = "pca"
-    redraw()
+    workspace.turn(**knobs)
 
 
 def _settled(found: Settling, whole: Status, k: int | None) -> None:

@@ -34,6 +34,7 @@ LIVE = "live-score"  # session_state: the sidebar's place for the live score
 WHOLE = 10**6  # k of all dimensions: the bar cuts it to d
 FIXED = "fixed-setting"  # session_state: why the knobs of a setting go back to where they were; '' where they move
 LAYERS = "layers-next"  # session_state: the layers to choose; a knob that waits for its model forgets what it is told
+TURNED = "turned"  # session_state: knobs as a click has turned them, for the run that draws the bar next
 KEPT = "layers-kept"  # session_state: the layers of the run before, should none be left
 AHEAD = (
     "live-ahead-place"  # session_state: the place, at the same spot in every run, of what the live score knows ahead
@@ -87,6 +88,7 @@ def draw(page: str) -> None:
     """Draw the bar of `page` and put the Workspace (or None, with the reason on screen) into the session."""
     st.session_state[SLOT], st.session_state[STRIP] = None, st.container(key="strip")
     st.session_state[data.REFUSED], st.session_state[data.ELSEWHERE] = "", None
+    st.session_state.update(st.session_state.pop(TURNED, {}))
     with st.sidebar:
         st.session_state[LIVE], st.session_state[BELOW] = st.container(key="live"), st.container()
         st.session_state[AHEAD] = st.container(key="ahead")
@@ -153,6 +155,16 @@ def take(layers: Iterable[int] | None = None, k: int | None = None) -> None:
         st.toast(why, icon=":material/lock:")
     else:
         _move(layers, k)
+
+
+def turn(**knobs) -> None:
+    """Turn knobs of the bar, by their keys, in the next run of the whole page. For callbacks inside fragments.
+
+    A fragment that looks again by itself asks with what the browser shows of all knobs: written to them at once, what
+    was clicked would be put back where its question and the run of the page come together.
+    """
+    st.session_state.setdefault(TURNED, {}).update(knobs)
+    redraw()
 
 
 def _move(layers: Iterable[int] | None, k: int | None) -> None:

@@ -359,7 +359,7 @@ def _remove(one: Entry) -> None:
         st.session_state[PROBLEM] = str(error)
     else:
         if _in_bar(one):
-            st.session_state["model"] = _instead(one)
+            workspace.turn(model=_instead(one))
         long_runs.queue().forget(str(one.run.folder))
         st.session_state[SHOWN] = [name for name in st.session_state.get(SHOWN) or [] if name != one.name] or None
     redraw()  # the bar lists models
@@ -388,14 +388,13 @@ def _resume(one: Entry) -> None:
 
 def _use(name: str) -> None:
     """Turn the workspace to a model: its last layer, which is what was trained."""
-    state = st.session_state
     try:
         workspace.take([find_model(name).layers])
     except ModelError as error:  # another visitor removed it
-        state[PROBLEM] = str(error)
+        st.session_state[PROBLEM] = str(error)
+        redraw()
     else:
-        state["model"] = name
-    redraw()
+        workspace.turn(model=name)
 
 
 # ------------------------------------------------------------------------------------------------ numbers and pictures
