@@ -129,6 +129,9 @@ def _offer(page: str, key: str, source: str) -> None:
     """A button that opens what the bar refuses in its own box on the page that reads it, and gives the bar pairs."""
     if st.button(f"Open it on the page {page.capitalize()}", key="elsewhere", icon=":material/arrow_forward:"):
         st.session_state[data.TO_DEMO] = True
+        if page == address.page():
+            turn(**{key: source})
+            st.rerun()
         st.switch_page(f"pages/{page}.py", query_params={key: source})
 
 
