@@ -234,10 +234,11 @@ def test_of_a_layer_of_many_sentences_there_is_one_table_beside_it(whitening, mo
 
 @pytest.mark.parametrize("fit", ["task", "cross"])
 @pytest.mark.parametrize("k", [None, 1, 2, 5])
-def test_vectors_lie_along_no_more_directions_than_their_setting_has_and_in_halves_along_more_than_k(fit, k):
-    space, setting = make_space(n=200, sizes=(120, 80)), Setting((1,), "pca", k, fit=fit)
+@pytest.mark.parametrize("variant", ["pca", "prefix"])
+def test_vectors_lie_along_no_more_directions_than_their_setting_has_and_in_halves_along_more_than_k(fit, k, variant):
+    space, setting = make_space(n=200, sizes=(120, 80)), Setting((1,), variant, k, fit=fit)
     found, most = shape(space, setting), setting.directions(space.dim)
-    assert most == min(12, (k or 12) * (1 + (fit == "cross")))
+    assert most == min(12, (k or 12) * (1 + (fit == "cross" and variant == "pca")))
     assert found.participation_ratio <= most + 1e-9
     assert losses(space, setting).uniformity >= geometry.uniformity_floor(most) - 0.1  # of the sentences fitted on
     assert sum(one > 1e-9 for one in found.eigenvalues) == most

@@ -143,9 +143,9 @@ class Setting:
     def directions(self, dim: int) -> int:
         """Along how many directions vectors of `dim` numbers may lie under it: k, or all where nothing is cut.
 
-        Cross-fitted halves keep k directions each, and not the same ones: 2 k, at most d.
+        Cross-fitted halves keep k directions each, and where those are fitted not the same ones: 2 k, at most d.
         """
-        return min(dim, (self.k or dim) * (2 if self.fit == "cross" else 1))
+        return min(dim, (self.k or dim) * (2 if self.fit == "cross" and self.fits else 1))
 
     def numbers(self, n_layers: int) -> tuple[int, ...]:
         """The layers in a model that has `n_layers`, the embedding layer among them."""

@@ -53,7 +53,8 @@ def spectra(space: LayerEmbeddings, settings: Sequence[Setting]) -> str:
         f"{LABELS.at(one)}: {shape.participation_ratio:.1f} of {one.directions(space.dim)}"
         for one, shape in measured.items()
     )
-    st.caption(f"Participation ratio. {ratios}." + HALVES * any(one.k and one.fit == "cross" for one in measured))
+    halved = any(one.directions(space.dim) > (one.k or space.dim) for one in measured)
+    st.caption(f"Participation ratio. {ratios}." + HALVES * halved)
     return code(settings)
 
 
