@@ -9,6 +9,7 @@ from tiny import SENTENCES, build_model, write_task
 
 from whitelab.compare import PRESETS, Bench, Grid, published
 from whitelab.compare.bench import Unscored
+from whitelab.compare.grid import called
 from whitelab.compare.papers import (
     cosine_spread,
     losses,
@@ -159,6 +160,20 @@ def test_losses_of_models_whose_names_end_alike_are_told_apart(place):
     first, second = (found.spreads[f"{name}/model"]["none"] for name in ("one", "two"))
     assert not np.array_equal(first, second)
     assert list(found.left_out) == ["gone/model"]
+
+
+@pytest.mark.parametrize(
+    ("models", "names"),
+    [
+        (("one/model", "two/model"), ("one/model", "two/model")),
+        (("/a/model", "/a//model"), ("/a/model", "/a//model")),  # one place: no part of it tells them apart
+        (("one/model", "one/model/", "two/model"), ("one/model", "one/model/", "two/model")),
+        (("bundled", "all-MiniLM-L6-v2"), ("bundled", "all-MiniLM-L6-v2")),
+        (("a/one/model", "b/one/model", "one/model:2"), ("a/one/model", "b/one/model", "one/model[:2]")),
+    ],
+)
+def test_every_model_is_called_by_a_name_of_its_own_and_two_spellings_of_one_place_as_they_are_spelled(models, names):
+    assert tuple(called(models).values()) == names
 
 
 def test_a_task_that_is_not_there_says_so(encoder, place):

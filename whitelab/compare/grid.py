@@ -1,6 +1,7 @@
 """Every cell of a comparison as it is done, or the reason why it has no score."""
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -180,7 +181,7 @@ def _depth(model: str) -> int | None:
 
 def called(models: Sequence[str]) -> dict[str, str]:
     """By model what cells call it: `shown_name`; those whose names end alike, as `a/model` and `b/model` do, by as much
-    of their paths as tells them apart."""
+    of their paths as tells them apart, and what is one place spelled twice as it is spelled."""
     found = {model: model for model in models}
     known: dict[tuple, dict[str, tuple[ModelName, tuple[str, ...]]]] = {}
     for model in models:
@@ -189,11 +190,13 @@ def called(models: Sequence[str]) -> dict[str, str]:
             parts = PurePath(BUNDLED_NAME if name.base == BUNDLED else name.base).parts
             known.setdefault((name.kind, name.seed, name.blocks, parts[-1]), {})[model] = name, parts
     for alike in known.values():
-        count = 1
-        while len({parts[-count:] for _, parts in alike.values()}) < len(alike):
+        count, places = 1, {parts for _, parts in alike.values()}
+        while len({parts[-count:] for parts in places}) < len(places):
             count += 1
         if count > 1:
             found |= {model: replace(name, base="/".join(p[-count:])).shown for model, (name, p) in alike.items()}
+        times = Counter(found[model] for model in alike)
+        found |= {model: model for model in alike if times[found[model]] > 1}
     return found
 
 
