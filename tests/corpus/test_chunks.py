@@ -502,6 +502,33 @@ def test_a_quote_behind_a_blank_is_part_of_the_text_where_those_of_a_csv_cannot_
     assert list(map(str, refused)) == ["a.csv:2: 3 columns where 2 are expected"] * first.count(", she")
 
 
+@pytest.mark.parametrize("row", ['{}, "A man number {} walks"', '{}, "A man, number {}, walks"'])
+def test_one_quotation_does_not_put_the_quotes_round_all_cells_into_the_texts(tmp_path, row):
+    rows = [row.format(i, i) for i in range(1000)]
+    rows[5] = '5, "He said "hi" to me"'
+    (tmp_path / "a.csv").write_text("\n".join(["id,text", *rows]) + "\n")
+    refused = []
+    texts = [text for _, text in read_texts(tmp_path, refused.append)]
+    assert texts == [row.partition('"')[2].format(i, i).strip('"') for i in range(1000) if i != 5]
+    assert len(refused) == 1
+    assert str(refused[0]).startswith("a.csv:7: ")
+
+
+def test_a_carriage_return_alone_in_a_long_first_line_ends_no_line(tmp_path):
+    first = "a " * PROBE_BYTES
+    (tmp_path / "a.txt").write_text(f"{first[:50]}\r{first}\n" + "a man\n" * 1000, newline="")
+    assert [len(text) for _, text in read_texts(tmp_path, pytest.fail)] == [51 + len(first) - 1] + [5] * 1000
+
+
+def test_line_feeds_behind_lines_that_end_in_carriage_returns_glue_no_texts_together_unsaid(tmp_path):
+    (tmp_path / "a.txt").write_text("a man walks\r" * PROBE_BYTES + "a\nb\nc", newline="")
+    refused = []
+    assert len(list(read_texts(tmp_path, refused.append))) == PROBE_BYTES
+    assert list(map(str, refused)) == [
+        f"a.txt:{PROBE_BYTES + 1}: line feeds, where lines before end in carriage returns"
+    ]
+
+
 def test_bytes_that_are_not_utf_8_make_a_line_no_longer_than_it_is(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"text\n" + b"\xe4" * (LINE_BYTES // 2) + b"\nwater\n")
     refused = []

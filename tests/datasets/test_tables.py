@@ -77,8 +77,10 @@ def test_quotes_may_stand_behind_a_blank(tmp_path, blanks, suffix):
     rows = ['"a, b"', '"c, ""d"""', "1"], ["e", '"f"', "2"], ["g", "h", "3"]
     pairs = load(write(tmp_path / f"a.{suffix}", "".join(f",{blanks}".join(row) + "\n" for row in rows)))
     assert (pairs.first, pairs.second) == (("a, b", "e", "g"), ('c, "d"', "f", "h"))
-    text = f'a,{blanks}"b" she said,1\nc,{blanks}"d",2\n'  # where some cannot be read so, none is
+    text = f'a,{blanks}"b" she said,1\nc,{blanks}"d",2\n'  # where as many cannot be read so, none is
     assert load(write(tmp_path / f"a.{suffix}", text)).second == ('"b" she said', '"d"')
+    with pytest.raises(MalformedRows, match=f"1 malformed row: .*a.{suffix}:1: its quotes cannot be read"):
+        load(write(tmp_path / f"a.{suffix}", text + f'e,{blanks}"f",3\n' * 2))
 
 
 def test_an_unclosed_quote_in_csv_swallows_no_row(tmp_path):

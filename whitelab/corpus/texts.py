@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from io import TextIOWrapper
-from itertools import takewhile
+from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from whitelab.datasets.columns import wrong_width
 from whitelab.datasets.layouts import data_path
 from whitelab.datasets.offered import is_offered
 from whitelab.datasets.pairs import DataError
-from whitelab.datasets.tables import PROBE_BYTES, encoding_of, named_delimiter
+from whitelab.datasets.tables import PROBE_BYTES, encoding_of, named_delimiter, quotes_are_round_cells
 
 LINE_BYTES = 2**20  # a longer line is no sentence
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -179,12 +179,14 @@ def kind_of(path: Path) -> str:
 def form_of(head: bytes, kind: str) -> tuple[str, int, str]:
     """By how a file of a kind begins: its encoding, the bytes of a mark that says so, and what ends its lines.
 
-    These are bare carriage returns where it begins with no others, outside the quotes of a .csv.
+    These are bare carriage returns where it begins with no others, outside the quotes of a .csv; one alone may stand in
+    a long first line.
     """
     encoding, start = encoding_of(head)
     ends = head[start:].decode(encoding, "replace")
     ends = _QUOTED.sub("", ends) if kind == ".csv" else ends
-    return encoding, start, "\r" if "\r" in ends[:-1] and "\n" not in ends else "\n"
+    several = ends[:-1].count("\r") > (len(head) >= PROBE_BYTES)
+    return encoding, start, "\r" if several and "\n" not in ends else "\n"
 
 
 def _head(path: Path) -> bytes:
@@ -193,11 +195,12 @@ def _head(path: Path) -> bytes:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str | ValueError]]:
-    """Lines by number; one that is too long is said to be, and no more of it is held than shows it.
+    """Lines by number; one that is too long is said to be, and no more of it is held than shows it, and so is one of a
+    file without line feeds, so far, that has them.
 
     What could not be decoded is in them as lone surrogates, for `_undecoded`.
     """
-    encoding, start, end_of_line = form_of(_head(path), kind_of(path))
+    encoding, start, end_of_line = form_of(_head(path), kind := kind_of(path))
     with _OPENERS.get(path.suffix, open)(path, "rb") as file:
         file.seek(start)
         lone = "surrogateescape" if encoding == "utf-8" else "undecoded"
@@ -207,7 +210,12 @@ def _lines(path: Path) -> Iterator[tuple[int, str | ValueError]]:
             too_long, end = len(line.encode("utf-8", "replace")) > LINE_BYTES, line
             while not end.endswith(end_of_line) and (end := lines.readline(LINE_BYTES + 1)):
                 pass
-            yield number, ValueError(f"longer than {LINE_BYTES} bytes") if too_long else line
+            if too_long:
+                yield number, ValueError(f"longer than {LINE_BYTES} bytes")
+            elif end_of_line == "\r" and kind != ".csv" and "\n" in line:
+                yield number, ValueError("line feeds, where lines before end in carriage returns")
+            else:
+                yield number, line
 
 
 # What is not UTF-16 or UTF-32 becomes the surrogate of that number, which surrogateescape uses for nothing.
@@ -284,12 +292,12 @@ def _rows(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, t
             if row:
                 yield number, row
 
-    def read(skip: bool) -> int:
-        return sum(not isinstance(row, ValueError) for _, row in records(first[top:-1], skip))
+    def read(skip: bool) -> list[Sequence[str]]:
+        return [() if isinstance(row, ValueError) else row for _, row in records(first[top:-1], skip)]
 
     encoding, start, end_of_line = form_of(begun := _head(path), ".csv")
     first = begun[start:].decode(encoding, "replace").split(end_of_line)  # of the last of these there may be more
-    skip = max((True, False), key=read)  # quotes behind a blank are round a cell, or part of a text
+    skip = quotes_are_round_cells(zip_longest(read(True), read(False), fillvalue=()))
     for number, row in records(lines, skip):
         if isinstance(row, ValueError):
             yield top + number, row

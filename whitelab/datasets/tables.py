@@ -250,7 +250,7 @@ def splitter(lines: Sequence[str], delimiter: str) -> Callable[[str], tuple[str,
     """What takes each of these lines apart; it raises ValueError that says why a line cannot be.
 
     Between tabs quotes are part of the text, unless a spreadsheet or pandas put them there (`_tabs_quoted`). With any
-    other delimiter they follow RFC 4180 within a line, and may stand behind a blank where all that do can be read so.
+    other delimiter they follow RFC 4180 within a line, and may stand behind a blank where most that do can be read so.
     Between semicolons 0,5 is the number 0.5, and elsewhere where `_has_decimal_commas`.
     """
     split = _plain_splitter(lines, delimiter)
@@ -278,11 +278,21 @@ def _plain_splitter(lines: Sequence[str], delimiter: str) -> Callable[[str], tup
     split = partial(_split, delimiter=delimiter, skip=True)
     blanks = re.compile(f'[{delimiter}] +"')
     padded = (line for line in lines if blanks.search(line) and line.count('"') % 2 == 0)
-    if not all(_cells(split, line) for line in padded):
+    if not quotes_are_round_cells([(_cells(split, line), _cells(partial(split, skip=False), line)) for line in padded]):
         split = partial(split, skip=False)
     return split
 
 
+def quotes_are_round_cells(rows: Iterable[tuple[Sequence[str], Sequence[str]]]) -> bool:
+    """Whether quotes behind a blank stand round cells, or in them, by `rows` as they are read so and so, empty where
+    they cannot be: what is in quotes whole is no text that begins with a quotation."""
+    rows = list(rows)
+    wrapped = [any(_WRAPPED.fullmatch(cell) for cell in row) for _, row in rows]
+    inside = sum(bool(row) and not whole for (_, row), whole in zip(rows, wrapped, strict=True))
+    return sum(bool(row) for row, _ in rows) >= inside + any(wrapped)
+
+
+_WRAPPED = re.compile(r' +".*" *', re.DOTALL)
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
