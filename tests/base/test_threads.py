@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+import threadpoolctl
 import torch
 from threadpoolctl import ThreadpoolController
 
@@ -125,6 +126,20 @@ def test_numpy_has_its_threads_again_once_the_last_of_those_who_overlap_is_done(
         first.__exit__(None, None, None)
         assert of_blas() == 1
         second.__exit__(None, None, None)
+        assert of_blas() == 2
+
+
+def test_a_limit_that_cannot_be_set_leaves_numpy_its_threads_and_those_who_ask_later_too(monkeypatch):
+    def refused(*_):
+        raise OSError("no such library")
+
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        with monkeypatch.context() as patch:
+            patch.setattr(threadpoolctl, "threadpool_limits", refused)
+            with pytest.raises(OSError, match="no such library"), one_blas_thread():
+                pass
+        with one_blas_thread():
+            assert of_blas() == 1
         assert of_blas() == 2
 
 

@@ -1,5 +1,7 @@
 """Laws of places: which tasks and splits a folder holds, in the published layouts and as plain tables."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -249,8 +251,12 @@ def test_places_without_pairs_say_what_was_looked_for(tmp_path):
     write(tmp_path / "TREC" / "train_5500.label", "DESC:manner How did it go ?\n")
     with pytest.raises(DataError, match=r"labelled texts \(TREC\), not sentence pairs; `.* probe` and the page Probe"):
         load(tmp_path)
-    with pytest.raises(DataError, match="a retrieval set, not sentence pairs; `.* retrieve` and the page Retrieval"):
+    with pytest.raises(
+        DataError, match="a retrieval set, not sentence pairs; `.* retrieve` and the page Retrieval"
+    ) as error:
         discover(write_retrieval(tmp_path / "search"))
+    same = pickle.loads(pickle.dumps(error.value))
+    assert (type(same), str(same), same.kind) == (type(error.value), str(error.value), "retrieval set")
     with pytest.raises(DataError, match="no such file or folder"):
         discover(tmp_path / "missing")
     with pytest.raises(DataError, match="no such file or folder"):

@@ -149,6 +149,7 @@ def test_a_space_without_directions_has_no_measures(space):
         assert math.isnan(found.mean_cosine)
         assert math.isnan(found.participation_ratio)
         assert all(map(math.isnan, (lost.alignment, lost.uniformity, lost.spearman)))
+        assert len(cosine_sample(zero, Setting((1,), variant))) == 0
         json.dumps(as_record(found, lost), allow_nan=False)
 
 

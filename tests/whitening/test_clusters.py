@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import row_maps
 import torch
+from sklearn.cluster import KMeans
+from threadpoolctl import ThreadpoolController
 from torch.testing import assert_close
 
 from whitelab.statistics.moments import Moments
@@ -88,6 +90,20 @@ def test_a_cluster_of_too_few_rows_is_dissolved_into_the_nearest():
     enough = fit_to_rows("clusters:m=3,directions=1", x)
     assert enough.facts["clusters"] == 3
     assert_close(enough(x), torch.from_numpy(row_maps.clusters(x, x, labels, 1)))
+
+
+def test_of_two_fits_at_once_none_leaves_numpy_with_one_thread(monkeypatch):
+    """scikit-learn's own limit, set while another one's is, would be taken for usual: both are inside of ours."""
+    seen, real = [], KMeans.fit
+
+    def fitted(self, *given, **how):
+        seen.extend(one["num_threads"] for one in ThreadpoolController().select(user_api="blas").info())
+        return real(self, *given, **how)
+
+    monkeypatch.setattr(KMeans, "fit", fitted)
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        fit_to_rows("clusters:m=2,directions=1", torch.randn(50, 5, dtype=torch.float64))
+    assert set(seen) == {1}
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

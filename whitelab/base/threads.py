@@ -139,8 +139,8 @@ def one_blas_thread() -> Iterator[None]:
     from threadpoolctl import threadpool_limits
 
     with _blas.lock:
-        _blas.count += 1
         _blas.limit = _blas.limit or threadpool_limits(1, "blas")
+        _blas.count += 1
     try:
         yield
     finally:

@@ -140,6 +140,9 @@ class OtherKindError(DataError):
         super().__init__(message)
         self.kind = kind
 
+    def __reduce__(self):
+        return OtherKindError, (*self.args, self.kind)
+
 
 def discover(data: str | Path) -> tuple[TaskInfo, ...]:
     """The tasks in a folder, a file, a bundled set (`BUNDLED_SETS`) or a fetched source, sorted by name.

@@ -176,9 +176,9 @@ def covariance_image(space: LayerEmbeddings, setting: Setting) -> CovarianceImag
 
 
 def cosine_sample(space: LayerEmbeddings, setting: Setting) -> Float[np.ndarray, "m"]:
-    """Cosines of random pairs of different sentences under the setting's map; none where it keeps no direction."""
+    """Cosines of random pairs of different sentences under the setting's map; none where it leaves nothing of them."""
     z = fit_scope(space, setting).turned()
-    return geometry.cosine_sample(z, space.counts).cpu().numpy() if z.shape[1] else np.empty(0)
+    return geometry.cosine_sample(z, space.counts).cpu().numpy() if z.any() else np.empty(0)
 
 
 def projected(

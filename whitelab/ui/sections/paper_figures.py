@@ -300,6 +300,7 @@ def losses(grid: Grid) -> str:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         usual = "stsb" if "stsb" in grid.tasks else grid.tasks[0]
         at = grid.tasks.index(usual)
+        address.among("losses-task", grid.tasks, usual)
         task = st.selectbox("Task", grid.tasks, at, **address.linked("losses-task", usual)) or grid.tasks[0]
         positives = choice(
             "Positive pairs",

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.wording import layers_in_words, spaced
+from whitelab.base.wording import layers_in_words, number, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures.geometry import BINS
 from whitelab.scoring.score import Score
@@ -50,7 +50,7 @@ def spectra(space: LayerEmbeddings, settings: Sequence[Setting]) -> str:
     measured = {one: shape_of(space, one) for one in settings}
     spectrum({one: shape.eigenvalues for one, shape in measured.items()}, "spectra")
     ratios = "; ".join(
-        f"{LABELS.at(one)}: {shape.participation_ratio:.1f} of {one.directions(space.dim)}"
+        f"{LABELS.at(one)}: {number(shape.participation_ratio, '.1f')} of {one.directions(space.dim)}"
         for one, shape in measured.items()
     )
     halved = any(one.directions(space.dim) > (one.k or space.dim) for one in measured)
