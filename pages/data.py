@@ -47,7 +47,7 @@ if pairs is not None:
         with st.expander(f"{quantity(len(pairs.problems), 'row was', 'rows were')} rejected", icon=":material/rule:"):
             malformed.table(pairs.problems)
 
-st.subheader("Bring your own")
+st.header("Bring your own")
 if own := own_data.current():
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(
@@ -62,20 +62,20 @@ st.caption(
 )
 brought = uploads.section()
 
-st.subheader("Fetch published data")
+st.header("Fetch published data")
 downloads.section(chosen)
 
 if pairs is None:
     st.stop()
 if has_text:
-    st.subheader("Pairs")
+    st.header("Pairs")
     data_views.search(pairs)
 if len(pairs.subset_names) > 1:
-    st.subheader("Subsets")
+    st.header("Subsets")
     data_views.subsets(pairs)
 opened = open_chosen(chosen)
 space = opened.space
-st.subheader("Take the embeddings")
+st.header("Take the embeddings")
 megabytes = space.values.element_size() * space.values.nelement() / 1e6
 shape = f"[{space.n_layers}, {spaced(space.n_sentences)}, {space.dim}]"
 st.markdown(

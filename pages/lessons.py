@@ -20,7 +20,7 @@ def _list() -> None:
     columns = [column for _ in range(0, len(LESSONS), 2) for column in st.columns(2)]
     for column, lesson in zip(columns, LESSONS.values(), strict=False):
         with column.container(border=True, height="stretch", key=f"list-{lesson.number}"):
-            st.subheader(f"{lesson.number}. {lesson.title}", anchor=False)
+            st.header(f"{lesson.number}. {lesson.title}", anchor=False)
             st.caption(f"{lesson.minutes} minutes · {len(lesson.steps)} steps")
             st.markdown(lesson.question)
             st.caption(f"You {lesson.does}, and see {lesson.sees}.")

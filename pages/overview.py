@@ -59,17 +59,17 @@ explanation.draw(space, compared)
 st.caption("The whitening page tests whether a difference is more than chance gives.")
 left, right = st.columns([3, 2])
 with left:
-    st.subheader("Spearman by variant")
+    st.header("Spearman by variant")
     space_views.scores({settings[spec]: score for spec, score in scores.items()}, "scores")
 with right:
-    st.subheader("Spectrum")
+    st.header("Spectrum")
     space_views.spectrum({compared.raw: before.eigenvalues, compared: after.eigenvalues}, "spectrum")
     st.caption(
         f"Participation ratio {before.participation_ratio:.1f} of {space.dim} before and "
         f"{after.participation_ratio:.1f} of {compared.directions(space.dim)} after.",
         help=METRICS["participation_ratio"].hint,
     )
-st.subheader("Where to go next")
+st.header("Where to go next")
 with st.container(horizontal=True):
     for page, label in (
         ("whitening", "Which whitening, and is the gain real?"),

@@ -48,7 +48,7 @@ shown = follow(
     caption=lambda scores: f"{plain(data.title)}, {layers}.",
     room=150,
 )
-st.subheader("Which layer reads it best?")
+st.header("Which layer reads it best?")
 follow(
     wide,
     lambda scores: probing.by_layer(scores, texts.space.n_layers),

@@ -52,7 +52,7 @@ results = follow(
 )
 left, right = st.columns(2)
 with left:
-    st.subheader("Which layer ranks best?")
+    st.header("Which layer ranks best?")
     every = [one.with_(layers=(layer,)) for layer in range(space.space.n_layers) for one in here]
     follow(
         rankings.ranked(space, every, "ranked-layers"),
@@ -63,7 +63,7 @@ with left:
         room=heights.room(heights.CURVES),
     )
 with right:
-    st.subheader("At which k?")
+    st.header("At which k?")
     raw = results[0].means[comparison.metric] if results else None
     curve = follow(
         study_job(retrieval_curve, space, curved, title="Ranking at every k", unit="queries", place="ranked-k"),
@@ -78,7 +78,7 @@ with right:
     )
 bits.draw(space, compared, comparison.metric)
 meaning = search_meaning.draw(space, compared)
-st.subheader("For which queries?")
+st.header("For which queries?")
 by_query = ""
 if results:
     by_query = rankings.by_query(space, results, comparison)

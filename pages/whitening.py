@@ -75,7 +75,7 @@ with st.container(key="said-verdict"):
 st.caption(plain(capitalised(fit_in_words(now.score))) + ".")
 explanation.draw(space, compared, explanation.HELD_OUT if held_out else found.standing(compared, compared.raw).verdict)
 standings.draw(found)
-st.subheader(f"From {against} to {name}")
+st.header(f"From {against} to {name}")
 stages.draw(stages.Stages(opened, found.standing(baseline).score, now.score))
 standings.fit_scopes(found)
 fit_size_curve.draw(space, compared)

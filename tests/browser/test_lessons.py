@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 from drawings import contrast
-from driving import ARTEFACTS, IDLE, SIDEBAR, STILL, K, faint, pick, swipe, unnamed, widest
+from driving import ARTEFACTS, IDLE, SIDEBAR, STILL, K, faint, pick, skipping, swipe, unnamed, widest
 from questions import QUESTIONS
 
 from whitelab.lessons import LESSONS, Choice, Cloud, Curve, Number, answered, asked
@@ -242,6 +242,7 @@ def test_a_lesson_is_walked_to_its_end(app, visit, demo, number):
             page.screenshot(path=ARTEFACTS / f"lesson-{number}-{scheme}-{width}-answered.png")
             assert widest(shown) <= width
             assert unnamed(page) == []
+            assert skipping(page) == []
             assert faint(page) == []
         if i < len(lesson.steps):
             hand.press("Next")

@@ -17,6 +17,7 @@ from driving import (
     cut_off,
     drawn,
     faint,
+    skipping,
     traces,
     unnamed,
     whole_page,
@@ -157,6 +158,7 @@ def in_every_light_and_width(shown, name):
         assert widest(shown) <= width, "the page scrolls sideways"
         assert cut_off(page) == []
         assert unnamed(page) == []
+        assert skipping(page) == []
         assert faint(page) == []
         if width == 1440:  # where the bar is open, whose dark colours the narrow window would not show
             paint(page, "dark")

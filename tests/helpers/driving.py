@@ -337,6 +337,15 @@ def unnamed(page: Page) -> list[str]:
     )
 
 
+def skipping(page: Page) -> list[str]:
+    """Headings that lie more than a level below the one before, so that a screen reader tells of one that is not."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll('h1, h2, h3, h4, h5, h6')].filter(e => e.checkVisibility())
+            .filter((e, i, all) => e.tagName[1] - (all[i - 1]?.tagName[1] ?? 1) > 1)
+            .map(e => `${e.tagName} ${e.innerText}`)"""
+    )
+
+
 def faint(page: Page) -> list[str]:
     """Text of the page whose contrast with what lies behind it is below WCAG AA, for controls that are off below 2."""
     return page.evaluate(

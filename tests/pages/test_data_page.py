@@ -431,7 +431,7 @@ def test_a_variant_that_vectors_are_too_narrow_for_is_said(at):
     at.get_by_key("alone-map").set_value("group").run()
     assert any("groups" in one.value for one in at.main.info)
     assert not at.exception
-    assert "Take it away" not in [one.value for one in at.subheader]
+    assert "Take it away" not in [one.value for one in at.header]
 
 
 def test_the_code_prints_what_is_shown_of_vectors_alone(at, tmp_path, monkeypatch, capsys):

@@ -52,7 +52,7 @@ def test_the_list_names_every_lesson_its_time_and_what_one_does_and_sees():
     at = until(start("lessons"), lambda at: said(at, *(lesson.question for lesson in LESSONS.values())))
     for lesson in LESSONS.values():
         assert said(at, f"{lesson.minutes} minutes", lesson.does, lesson.sees)
-    heads = [one.value for one in at.subheader]
+    heads = [one.value for one in at.header]
     assert heads[: len(LESSONS)] == [f"{lesson.number}. {lesson.title}" for lesson in LESSONS.values()]
     assert [len(at.tabs), at.tabs[1].label] == [2, "For teachers"]
 

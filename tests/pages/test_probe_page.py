@@ -80,7 +80,7 @@ def test_what_is_to_be_known_of_the_model_is_said_once_and_of_the_bars_pairs_bes
 def test_pairs_show_their_cosines_at_the_fixed_and_the_best_threshold(small, probed):
     at = until(start("probe", **small | {"layers": "3", "labelled-task": "Related pairs"}))
     assert accuracies(at) == probed("related", How("threshold"), "L3;L3:pca")
-    assert [one.value for one in at.subheader][-1] == "Where would the threshold have to be?"
+    assert [one.value for one in at.header][-1] == "Where would the threshold have to be?"
     assert sum("best threshold on the scored pairs" in one.value for one in at.caption) == 2
 
 
@@ -139,7 +139,7 @@ def test_what_cannot_be_probed_is_said_and_nothing_is_drawn_of_it(small, tmp_pat
     at = until(start("probe", **small, labelled=str(path)))
     assert failed(at, "needs 2 different rows of each class")
     assert not at.get("plotly_chart")
-    assert "What is taken for what?" not in [one.value for one in at.subheader]
+    assert "What is taken for what?" not in [one.value for one in at.header]
 
 
 def test_settings_are_typed_in_the_pooling_that_the_texts_have(small):

@@ -29,7 +29,7 @@ TURNED_CODES = tuple(map(Code, ("float32", "float16", "int8", "binary", "hamming
 
 def draw(space: LayerEmbeddings | RetrievalSpace, setting: Setting, metric: str = "ndcg@10") -> None:
     """The frontier of raw vectors and a setting, once this visitor has asked for it."""
-    st.subheader("How few bits does a vector need?")
+    st.header("How few bits does a vector need?")
     st.markdown(
         "A quantiser stores a vector in fewer bytes. Look at how few bytes still keep the score, and of which "
         "vectors: raw or whitened, rotated or not."

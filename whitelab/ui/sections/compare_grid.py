@@ -175,7 +175,7 @@ def draw(grid: Grid, given: Sequence[mteb_files.Row] = ()) -> str:
             st.rerun()
     downloads(view.of(cells), grid, drawn, given)
     if tested and drawn is not None:
-        st.subheader("One row against another")
+        st.header("One row against another")
         return row_against_row(drawn, cells, grid.preset)
     return ""
 

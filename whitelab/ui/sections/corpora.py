@@ -208,7 +208,7 @@ def _settled(found: Settling, whole: Status, k: int | None) -> None:
         return
     left, right = st.columns(2)
     with left:
-        st.subheader("Is it enough to fit on?")
+        st.header("Is it enough to fit on?")
         if found.sentences:
             st.markdown(_enough(found, k))
             points = [
@@ -228,7 +228,7 @@ def _settled(found: Settling, whole: Status, k: int | None) -> None:
             alone = "" if whole.chunks > 1 else ": embed it into another folder, in chunks of fewer texts (`--chunk`)"
             st.markdown(f"Two chunks are needed, one to fit on and one to measure{alone}.")
     with right:
-        st.subheader("How is variance spread?")
+        st.header("How is variance spread?")
         if not found.spectrum:
             st.markdown("All its vectors so far are the same: they have no variance.")
             return

@@ -60,7 +60,7 @@ def submit(folder: str, arguments: dict) -> None:
 
 def form(chosen: Workspace, folder: str) -> dict:
     """Ask for what is to be embedded into `folder`; the arguments of `embed_corpus`, empty while some are missing."""
-    st.subheader("Embed a corpus")
+    st.header("Embed a corpus")
     if chosen.given:
         st.info("Vectors stand for the model. Choose other data first, and with it a model.", icon=":material/info:")
         return {}

@@ -26,7 +26,7 @@ GRID = np.linspace(-1, 1, 401)
 
 def draw(space: LayerEmbeddings, setting: Setting) -> str:
     """The section, and the lines that give its numbers in Python; none where there are no numbers."""
-    st.subheader("What does a cosine mean here?")
+    st.header("What does a cosine mean here?")
     st.markdown(
         "A cosine says something only beside those of pairs that have nothing to do with each other. Look at what the "
         "same cosine is worth before and after whitening."

@@ -60,7 +60,7 @@ def charts(pairs: SentencePairs, lengths: np.ndarray | None) -> None:
     """Gold scores, and lengths where there is text."""
     columns = [st.container()] if lengths is None else st.columns(2)
     with columns[0]:
-        st.subheader("Gold scores")
+        st.header("Gold scores")
         chart(
             figures.gold_histogram(pairs.gold),
             "gold",
@@ -68,7 +68,7 @@ def charts(pairs: SentencePairs, lengths: np.ndarray | None) -> None:
         )
     if lengths is not None:
         with columns[1]:
-            st.subheader("Length of the sentences")
+            st.header("Length of the sentences")
             chart(
                 figures.length_histogram(lengths),
                 "lengths",

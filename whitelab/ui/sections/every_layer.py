@@ -25,7 +25,7 @@ def draw(space: LayerEmbeddings, setting: Setting) -> Sequence[KCurve] | None:
 
     Returns the curves, None while there are none.
     """
-    st.subheader("Does every layer want the same k?")
+    st.header("Does every layer want the same k?")
     st.markdown(
         "Each layer alone at every k. Look for layers that score well above all their directions at a small k: there "
         "the weaker ones cost points. On a flat curve, whose two scores in the table are close, the best k says little."

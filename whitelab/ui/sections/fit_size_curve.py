@@ -22,7 +22,7 @@ OF = "fit-size"  # what is asked for
 
 def draw(space: LayerEmbeddings, setting: Setting) -> None:
     """The curve of a setting, a shrunk and a soft map, once this visitor has asked for it."""
-    st.subheader("How many sentences does it need?")
+    st.header("How many sentences does it need?")
     st.markdown(
         "A covariance in d dimensions wants far more than d sentences. Look at what happens to full whitening near one "
         "sentence a dimension, and at what shrinking does there."

@@ -29,7 +29,7 @@ GAIN, LOSS, LEVEL, CHANCE, STARVED = "gain", "loss", "level", "chance", "starved
 
 def draw(space: LayerEmbeddings, setting: Setting, chosen: Sequence[int]) -> None:
     """Every layer alone under `setting` and raw; a click takes a layer into the workspace."""
-    st.subheader("Which layers gain?")
+    st.header("Which layers gain?")
     alone, now = setting.with_(layers=(0,)), number_of(space, setting)
     follow(
         study_job(layer_gains, space, alone, title="Scoring every layer", unit="layers", place="layer-gains"),

@@ -49,7 +49,7 @@ def draw(space: LayerEmbeddings, setting: Setting) -> list[LayerPairs | None]:
     shown = []
     for column, (place, one) in zip(st.columns(2), settings.items(), strict=True):
         with column:
-            st.subheader(LABELS.at(one))
+            st.header(LABELS.at(one))
             result = follow(
                 jobs[place],
                 lambda result, one=one, place=place: picture(result, one, place),

@@ -206,7 +206,7 @@ def mistakes(scores: Sequence[ProbeScore], data: LabelledTexts, layers: str) -> 
     """Raw and whitened side by side: confusion, and the cosines of pairs; nothing where neither could be probed."""
     if all(score.accuracy is None for score in scores):
         return
-    st.subheader("Where would the threshold have to be?" if scores[0].pairs else "What is taken for what?")
+    st.header("Where would the threshold have to be?" if scores[0].pairs else "What is taken for what?")
     for column, score in zip(st.columns(2), scores, strict=True):
         if score.accuracy is None:
             continue

@@ -22,7 +22,7 @@ _ASKED = "searches"  # session_state: what was measured for this visitor -> its 
 def draw(space: LayerEmbeddings, setting: Setting, focus: int) -> SearchPlan | None:
     """Choose a size, measure, and read what it says at k = `focus`; the plan of what is measured."""
     setting = _measured(setting)
-    st.subheader("What does a smaller k buy?")
+    st.header("What does a smaller k buy?")
     st.markdown(
         "Su et al. (2021) promise less memory and faster retrieval: measure both with faiss, and how many neighbours "
         "stay the same."

@@ -21,7 +21,7 @@ RATES = (0.001, 0.01, 0.05)
 
 def draw(space: RetrievalSpace, setting: Setting) -> str:
     """The section, and the lines that give its numbers in Python."""
-    st.subheader("What does the cosine of a query with a document mean?")
+    st.header("What does the cosine of a query with a document mean?")
     st.markdown(
         "Most documents have nothing to do with a query. Look at where they lie, and how many relevant ones lie above "
         "a threshold that lets few of the others through."

@@ -94,11 +94,11 @@ def draw(standings: Standings) -> None:
     baseline = LABELS.inline(standings.baseline.whitening)
     left, right = st.columns(2)
     with left:
-        st.subheader("Score")
+        st.header("Score")
         raw = standings.standing(standings.compared.raw).score
         chart(figures.score_dots(rows, titles, raw.spearman), "variants", lambda: rows)
     with right:
-        st.subheader(f"Difference from {baseline}")
+        st.header(f"Difference from {baseline}")
         chart(figures.difference_dots(rows, titles, baseline), "differences")
     st.caption(
         f"Whiskers are 95 % intervals from {spaced(RESAMPLES)} resamples of the "
@@ -127,7 +127,7 @@ def _agreements(standings: Standings) -> None:
 
 def fit_scopes(standings: Standings) -> None:
     """The compared setting under each fit scope: how much comes from fitting to the very sentences it is scored on."""
-    st.subheader("Fitted on what?")
+    st.header("Fitted on what?")
     task, cross = standings.scope("task"), standings.scope("cross")
     if cross:
         apart = standings.standing(task.score.setting, cross.score.setting)

@@ -37,7 +37,7 @@ class Searched:
 
 def draw(chosen: Workspace, opened: Opened) -> Searched:
     """Choose what is searched, and watch it grow."""
-    st.subheader("Would more layers do better?")
+    st.header("Would more layers do better?")
     st.markdown(
         "Every subset of the layers, averaged and scored: WhiteningBERT's Figure 2 in full. Look at whether the "
         "curve rises, and where it stops."

@@ -69,7 +69,7 @@ def of_vectors(space: LayerEmbeddings, setting: Setting, code: str) -> None:
 
 def _introduced(parcel: Parcel, why: str = "") -> bool:
     """Say what the map is and how much it is worth; False where it keeps nothing, or nothing elsewhere fits it."""
-    st.subheader("Take it away")
+    st.header("Take it away")
     if not parcel.given:
         try:
             check_alone(parcel.workspace.model.name)

@@ -21,7 +21,7 @@ from whitelab.whitening import starved, too_few
 def draw(chosen: Workspace | None) -> None:
     """A link to any step, and below it every lesson with what learners expect, its link and its answers."""
     uploaded = chosen is not None and chosen.own is not None
-    st.subheader("A link for a class")
+    st.header("A link for a class")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         number = st.selectbox(
             "Lesson",
@@ -53,7 +53,7 @@ def draw(chosen: Workspace | None) -> None:
         st.info(
             "An upload cannot be shared: whoever opens the link sees the demonstration set.", icon=":material/info:"
         )
-    st.subheader("Answers on the present data")
+    st.header("Answers on the present data")
     st.caption("They are computed when you ask, with the model and the data of the bar.")
     opened = _embedded(chosen)
     if opened and starved("pca", opened.space.n_sentences, opened.space.span):

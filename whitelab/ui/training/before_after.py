@@ -34,7 +34,7 @@ def draw(known: Sequence[Entry]) -> None:
     here, runs = workspace.current(), {one.name: one.summary for one in chosen if one.summary.model}
     if here is None or here.given or not runs:
         return
-    st.subheader("And under the bar's setting?")
+    st.header("And under the bar's setting?")
     words = st.empty()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         address.among("before-after-run", runs, next(iter(runs)))

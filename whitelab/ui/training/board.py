@@ -78,7 +78,7 @@ def _board(found: list[Entry]) -> None:
     if not found:
         st.info("No run yet. What one does to the space is drawn here, step by step.")
         return
-    st.subheader("Runs")
+    st.header("Runs")
     if waiting := [one for one in found if one.state == NOT_STARTED]:
         _start_all(waiting)
     chosen = _table(found)

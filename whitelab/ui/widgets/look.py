@@ -25,7 +25,8 @@ import streamlit as st
 # Choices that lie side by side wrap where they have no room, each with all of its border, also beside the chosen one,
 # where Streamlit leaves one out; so do those chosen in a box of several. The ring of an empty choice has three to one,
 # WCAG's contrast of what is no text.
-# The heading of a lesson's step is no larger than a caption: the question below it is what one is to read.
+# The heading of a lesson's step is no larger than a caption: the question below it is what one is to read. Those below
+# a title are as near to what is above them as Streamlit's of the third level.
 # On paper there is no bar, code breaks its lines, and a page is as much smaller as the paper is narrower than it was in
 # the window (`--window`, paper.js): `tan(atan2())` divides a length by another. Of a narrower window words fill the
 # paper, and charts and tables keep their width. What is one thing stays on one sheet, a
@@ -36,6 +37,7 @@ import streamlit as st
 STYLE = """<style>
 @property --room { syntax: "*"; inherits: false; initial-value: 0px; }
 [class*=st-key-said-], .st-key-explanation, [data-testid=stMetric] { min-height: var(--room); }
+[data-testid=stHeading] h2 { padding-top: 0.75rem; }
 [data-testid=stTopNavLink] { padding-inline: 0.3rem; }
 [data-testid=stTopNav]:has([inert] [aria-current=page]) [data-testid=stTopNavSection] {
     background-color: rgba(146, 164, 200, 0.25);
