@@ -73,6 +73,8 @@ def test_neighbours_stand_raw_beside_whitened_with_hubs_marked_and_follow_what_i
             assert [bool(mark) for mark in shown["Hub"]] == (near.counts[near.rows[row]] > near.hub_from).tolist()
 
     check(hub)
+    listed = [one.proto.alt for one in at.dataframe if "Hub" in one.value.columns]
+    assert [alt.partition(":")[0] for alt in listed] == ["Raw", "PCA whitening"]
     assert (raw.counts > raw.hub_from).any()
     choose(at, inspect=sentences[5].upper())
     check(5)

@@ -127,7 +127,9 @@ def test_every_table_fits_beside_the_bar_and_has_a_name_and_results_go_by_their_
     for page in tour(at):
         with subtests.test(page):
             assert max(table_widths(at), default=0) <= ROOM
-            assert all(one.proto.alt for one in at.dataframe)
+            tables = [one.proto.alt for one in at.dataframe]
+            assert all(tables)
+            assert len(set(tables)) == len(tables)
             if page in SPACED and page not in ON_DEMAND:
                 assert f"whitelab-{page}.zip" in names
                 rows = csv.DictReader(io.StringIO(data(at)["headlines"]))

@@ -65,7 +65,7 @@ def draw(opened: Opened, compared: Setting) -> str:
                 own, others, cosines = int(near.counts[row]), near.rows[row], near.cosines[row]
                 hub = ", a hub" if own > near.hub_from else ""
                 st.caption(f"{LABELS.at(setting)}: on {spaced(own)} lists itself{hub}")
-            _list(f"near-{place}-{row}", near, others.tolist(), cosines.tolist(), sentences)
+            _list(f"near-{place}-{row}", LABELS.at(setting), near, others.tolist(), cosines.tolist(), sentences)
     st.caption(
         "*Lists* says on how many sentences' lists of ten nearest a sentence is: ten on average. A star marks a hub, "
         "on more lists than the mean and two standard deviations (Radovanovic et al. 2010). Click a sentence to go on "
@@ -130,9 +130,14 @@ def _go(row: int) -> None:
 
 
 def _list(
-    key: str, near: Neighbourhood, others: Sequence[int], cosines: Sequence[float], sentences: Sequence[str]
+    key: str,
+    space: str,
+    near: Neighbourhood,
+    others: Sequence[int],
+    cosines: Sequence[float],
+    sentences: Sequence[str],
 ) -> None:
-    """Neighbours in one space, each to be clicked."""
+    """Neighbours in one space, as it is called, each to be clicked."""
 
     def follow() -> None:
         for chosen in st.session_state[key].selection.rows:
@@ -154,7 +159,7 @@ def _list(
             "Hub": st.column_config.TextColumn(width=35),
             "Sentence": st.column_config.TextColumn(width=184),  # all there is in a window of 390 pixels
         },
-        alt="The nearest sentences with cosine and the lists they are on",
+        alt=f"{space}: the nearest sentences with cosine and the lists they are on",
         row_height=heights.WRAPPED,
         height=heights.table(len(others), heights.WRAPPED),
         key=key,
