@@ -394,7 +394,7 @@ def test_each_move_between_lessons_is_one_step_back_whatever_knobs_were_moved(ap
     page.get_by_role("link", name="Start lesson 4").wait_for()
 
 
-def test_a_projector_has_no_bar_and_a_cloud_follows_a_finger_there(app, chromium):
+def test_a_projector_has_no_bar_on_any_page_until_it_is_left_and_a_cloud_follows_a_finger_there(app, chromium):
     context = chromium.new_context(viewport={"width": 1024, "height": 900}, has_touch=True)
     page = context.new_page()
     page.goto(f"{app}/anisotropy?lesson=1&step=2&present=yes")
@@ -410,4 +410,10 @@ def test_a_projector_has_no_bar_and_a_cloud_follows_a_finger_there(app, chromium
     assert abs(float(handle.get_attribute("aria-valuenow")) - 1.5) < 0.05
     page.get_by_role("button", name="Hand it in").click()
     page.locator(".st-key-lesson").get_by_text("Right.", exact=True).wait_for()
+    page.get_by_role("link", name="Lessons", exact=True).first.click()
+    page.wait_for_url(re.compile("/lessons.*present=yes"))
+    assert not page.locator(SIDEBAR).is_visible()
+    page.get_by_role("button", name="Leave the projector's view").click()
+    page.locator(SIDEBAR).wait_for()
+    page.wait_for_function("() => !/present/.test(location.search)")
     context.close()

@@ -412,10 +412,10 @@ def test_no_key_of_the_app_is_taken_for_another_and_every_knob_that_a_link_may_n
     for page in QUESTIONS:
         until(go_to(at, page))
         assert names[page] <= at.session_state["address-asked"]
-    knobs = set().union(*names.values()) | {"task", "split", "k", "row-a", "row-b", "apart"}
+    knobs = set().union(*names.values()) | {"task", "split", "k", "row-a", "row-b", "apart", "present"}
     knobs |= {f"settings-{name}" for name in PRESETS} | {f"teach-step-{number}" for number in LESSONS}
     for family in (WHITENERS, OBJECTIVES):
         knobs |= {f"{name}-{parameter.name}" for name, one in family.items() for parameter in one.parameters}
-    lessons = {"lesson", "step", "answers", "fixed", "present", "guess1", "runs"}
+    lessons = {"lesson", "step", "answers", "fixed", "guess1", "runs"}
     alike = {key for key in knobs | lessons if address.likest(key, knobs - {key})}
     assert alike - TOGETHER == address.LIKE_OTHERS

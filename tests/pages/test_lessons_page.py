@@ -213,9 +213,26 @@ def test_under_a_fixed_setting_what_would_take_another_k_says_why_it_does_not():
 @pytest.mark.parametrize("lesson", [{"lesson": "4", "step": "3", "guess3": "0"}, {}], ids=["lesson", "page"])
 @pytest.mark.parametrize("wish", ["yes", "true", "no"])
 def test_a_projector_has_no_bar_in_a_lesson_and_on_a_page(wish, lesson):
-    at = until(start(**lesson, present=wish))
-    bare = (one.proto.body == lesson_strip.PRESENTED for one in at.html)
-    assert any(bare) is (wish != "no")
+    assert bare(until(start(**lesson, present=wish))) is (wish != "no")
+
+
+def bare(at) -> bool:
+    return any(one.proto.body == lesson_strip.PRESENTED for one in at.html)
+
+
+@pytest.mark.parametrize("lesson", [{"lesson": "4", "step": "3", "guess3": "0"}, {}], ids=["lesson", "page"])
+def test_a_projectors_view_goes_along_to_every_page_until_it_is_left(lesson):
+    at = start(**lesson, present="yes")
+    for page in ("layers", "lessons"):
+        at.query_params.clear()  # as a click on a link does
+        assert bare(go_to(at, page))
+    at.button(key="present-leave").click().run()
+    assert not bare(at)
+    assert not bare(go_to(at, "layers"))
+    assert "present-leave" not in keys(at)
+    at = until(start(lesson="4", step="3", guess3="0", present="yes"))
+    at.button(key="lesson-leave").click().run()
+    assert not bare(at)
 
 
 def test_data_without_an_answer_say_why_and_the_page_is_there(place):

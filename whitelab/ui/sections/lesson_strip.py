@@ -2,7 +2,7 @@
 
 Where a lesson stands is in the address: `?lesson=3&step=2`, the predictions as `guess1`, `guess2`, ... `answers=hidden`
 keeps the answers to the teacher, `fixed=yes` the setting where the lesson has it, `present=yes` is for a projector, of
-a lesson or a page.
+a lesson or a page, and goes along from page to page until it is left.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,10 +25,12 @@ from whitelab.ui.results.study import study
 from whitelab.ui.sidebar import workspace
 from whitelab.ui.sidebar.opening import Opened, open_space
 from whitelab.ui.sidebar.workspace import Workspace
+from whitelab.ui.widgets import address
 from whitelab.ui.widgets.chart import chart
 
 _AT = "lesson-at"  # session_state: the lesson and step whose setting the bar was put to
 _WORDS = ("lesson", "step", "answers", "fixed", "present")  # of the address, beside the predictions
+_YES = ("yes", "true")
 _AGAIN = "lesson-times-again"  # session_state: how often this visitor has asked to predict again
 _FIXED = "The link to this lesson fixes the setting: layers, variant, k and fit."
 # What stands for a curve of a lesson in the colours of all pages.
@@ -47,6 +49,7 @@ _GROWN = "\n".join(
 PRESENTED = f"""<style>
 [data-testid=stSidebar], [data-testid=stExpandSidebarButton] {{ display: none; }}
 :root {{ font-size: 125% !important; }}
+.st-key-present-leave {{ position: absolute; margin-top: -2.75rem; }}
 {_GROWN}
 </style>"""
 
@@ -81,7 +84,12 @@ def place() -> Place | None:
 
 def _wished(name: str) -> bool:
     """Whether the address says yes to that, or true, as it does of a switch."""
-    return st.query_params.get(name, "").casefold() in ("yes", "true")
+    return st.query_params.get(name, "").casefold() in _YES
+
+
+def _presented() -> bool:
+    """Whether pages are for a projector: from the address that says so on, until that is left."""
+    return address.kept(workspace.PRESENT, "", str).casefold() in _YES
 
 
 def title() -> str:
@@ -97,7 +105,7 @@ def link(lesson: int, step: int = 1, **wishes: str) -> dict[str, str]:
 
 def open_lesson(page: str) -> None:
     """Before the bar is drawn: go to the lesson's page, and put the knobs where a step begins, in type as asked for."""
-    if _wished("present"):
+    if _presented():
         st.html(PRESENTED)
     here = place()
     st.session_state[workspace.FIXED] = _FIXED if here is not None and here.fixed else ""
@@ -140,6 +148,9 @@ def draw() -> bool:
             st.warning(
                 f"There is no such lesson: they are numbered from 1 to {len(LESSONS)}.", icon=":material/link_off:"
             )
+        if _presented():
+            leave = "Leave the projector's view"
+            st.button(leave, key="present-leave", icon=":material/close:", on_click=_leave, type="tertiary")
         return True
     with st.container(border=True, key="lesson"):
         shown = _step(here)
@@ -426,3 +437,4 @@ def _leave() -> None:
     _forget()
     for name in _WORDS:
         st.query_params.pop(name, None)
+    st.session_state.pop(workspace.PRESENT, None)

@@ -30,6 +30,7 @@ from whitelab.whitening import WHITENERS, canonical, parse, variant
 SLOT = "workspace"  # session_state: the Workspace of this run
 WORKSPACE = "workspace"  # of other data: the choice of fitting on the sentences of the bar's task
 K, OF = "k", "k-of"  # session_state: how many directions are kept, and of how many
+PRESENT = "present"  # session_state and address: whether pages are for a projector, which shows no bar
 LIVE = "live-score"  # session_state: the sidebar's place for the live score
 WHOLE = 10**6  # k of all dimensions: the bar cuts it to d
 FIXED = "fixed-setting"  # session_state: why the knobs of a setting go back to where they were; '' where they move
@@ -96,6 +97,7 @@ def draw(page: str) -> None:
             look.mend()
             unseen = st.container()
     with st.sidebar, address.of(page, unseen):
+        address.keep(PRESENT, address.kept(PRESENT, "", str), "")
         place, chosen = st.container(), data.choose()
         own = own_data.current() if chosen is not None and chosen.info.layout == MEMORY else None
         with place:

@@ -39,7 +39,9 @@ BAR, PAGE = "bar", "page"  # where a knob is
 _LENGTH = 60  # characters of it that are shown
 _ALIKE, _LOOKED_AT, _NAMED = 0.75, 20, 3  # from which ratio two words are; keys that are looked at; those that are said
 # Keys that are much like another one of the app, and are not misspelt on a page that knows only that one.
-LIKE_OTHERS = frozenset(("apart", "model", "models", "part", "present", "see", "seed", "step", "task", "tasks"))
+LIKE_OTHERS = frozenset(
+    ("apart", "model", "models", "part", "present", "preset", "see", "seed", "step", "task", "tasks")
+)
 
 
 def page() -> str:
