@@ -16,6 +16,8 @@ from whitelab.training import StepRecord, TrainConfig, train
         ({"batch": 1}, "batch=1 must be a whole number of at least 2"),
         ({"steps": 0}, "steps=0 must be a whole number of at least 1"),
         ({"lr": -1.0}, "lr=-1.0 must be a number of at least 0"),
+        ({"lr": 0}, "lr=0 must be above 0, or head_lr: nothing would be learned"),
+        ({"lr": 0, "head_lr": 0}, "lr=0 must be above 0, or head_lr"),
         ({"clip": float("inf")}, "clip=inf must be a number of at least 0"),
         ({"head_lr": float("nan")}, "head_lr=nan must be a number of at least 0"),
         ({"dropout": -0.1}, "dropout=-0.1 must be a number of at least 0"),
@@ -30,6 +32,7 @@ from whitelab.training import StepRecord, TrainConfig, train
 def test_a_config_is_checked_at_the_door(changes, message):
     with pytest.raises(ValueError, match=message):
         TrainConfig(**changes)
+    assert TrainConfig(lr=0, head_lr=1e-3).lr == 0
 
 
 @pytest.mark.parametrize(

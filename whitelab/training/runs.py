@@ -8,7 +8,7 @@
                   checkpoints/      as long as it can be resumed
                   model/            the best so far
 
-A run of name NAME in the usual root is the model `trained:NAME` everywhere else.
+A run of name NAME in the usual root is the model `trained:NAME` everywhere else, and no later run has its name.
 """
 
 import json
@@ -39,6 +39,7 @@ NOT_STARTED = "not started"  # what is said of one that waits on disk and for no
 
 _RESUMABLE = (CANCELLED, FAILED, DIED)
 
+_REMOVED = ".removed"  # in the usual root: an empty file for each name that was given and is not to be given again
 _CONFIG, _DATA, _RECORDS, _RESULT = "config.json", "data.json", "records.jsonl", "result.json"
 
 
@@ -235,6 +236,9 @@ class Run:
         """Delete the run, its checkpoints and its model. Raises RunError while it is being trained."""
         if held_folder.is_free(self.folder) is False:
             raise RunError(f"run={self.name!r} is being trained by {self.owner()}: cancel it first")
+        if self.folder.parent == runs_root():
+            (removed := self.folder.parent / _REMOVED).mkdir(exist_ok=True)
+            (removed / self.name).touch()
         remove_folder(self.folder)
 
 
@@ -337,10 +341,11 @@ def _batch_of(config: TrainConfig) -> int | None:
 
 
 def repeat_note(name: str, state: str) -> str:
-    """What to know before the run of that name, in that state, is begun once more."""
+    """What to know before the run of that name, in that state ('' for one that goes on), is begun once more."""
     then = "it can be resumed" if state in _RESUMABLE else "to repeat it adds nothing new"
     then = "it is still to be trained" if state in (WAITING, NOT_STARTED) else then
-    return f"run {name} ({state}) has the same settings, sentences and pairs: {then}"
+    said = f" ({state})" if state else ""
+    return f"run {name}{said} has the same settings, sentences and pairs: {then}"
 
 
 def _path(folder: str | Path, argument: str) -> Path:
@@ -351,13 +356,15 @@ def _path(folder: str | Path, argument: str) -> Path:
 
 
 def _new_folder(root: Path, stem: str) -> Path:
+    """A folder of a name that no run of `root` has or has had: links and notes go on naming what was removed."""
     root.mkdir(parents=True, exist_ok=True)
     number = 1
     while True:
-        with suppress(FileExistsError):
-            path = root / f"{stem}-{number}"
-            path.mkdir()
-            return path
+        path = root / f"{stem}-{number}"
+        if not (root / _REMOVED / path.name).exists():
+            with suppress(FileExistsError):
+                path.mkdir()
+                return path
         number += 1
 
 
