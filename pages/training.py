@@ -54,15 +54,16 @@ with st.container(border=True, key="new-run"):
         elif plan is not None:
             st.markdown(request.cost_words(plan.costs))
     if long_runs.allowed() and plan and (one := next((one for one in known if plan.repeats(one.run)), None)):
-        st.caption(f"{capitalised(plain(runs.repeat_note(one.name, one.state)))}; another seed makes another run.")
+        state = "" if one.open else one.state  # which the board goes on to say
+        st.caption(f"{capitalised(plain(runs.repeat_note(one.name, state)))}; another seed makes another run.")
+    if plan is not None:
+        st.caption(f"To be trained: {plain(request.plan_line(plan))}" + f". {DEMO_NOTE}" * plan.scored.demo)
 if problem := st.session_state.pop(background.PROBLEM, None):
     st.error(plain(problem))
 board.draw(known)
 before_after.draw(known)
 here = workspace.current()
 opened = here and st.session_state[workspace.OPENED]
-if plan is not None:
-    st.caption(plain(request.protocol_line(plan)) + f". {DEMO_NOTE}" * plan.scored.demo)
 
 chosen = OBJECTIVES[objectives.parse(plan.config.objective).name] if plan else next(iter(OBJECTIVES.values()))
 differs = f". Where it differs: {plain(chosen.departs)}" if chosen.departs else ""

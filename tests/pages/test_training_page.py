@@ -174,7 +174,9 @@ def test_a_run_is_drawn_with_its_own_numbers_made_again_by_its_code_and_its_mode
     assert set(sentences) == set(SENTENCES)
     assert pairs.n_pairs == 60
     assert 0 < max(table_widths(at)) <= ROOM
-    shown = metrics(at)
+    assert said(at, "simcse-1: model, last layer, mean pooling · scored on pairs.csv, all (60 pairs), aggregate all")
+    assert said(choose(at, seed=7), "To be trained: model, last layer", "seed 7")
+    shown = metrics(choose(at, seed=0))
     assert shown["Spearman, simcse-1"] == f"{found.best.spearman:.2f}"
     assert shown["Effective rank, simcse-1"] == f"{found.best.effective_rank:.1f}"
     assert found.best.alignment is None  # these pairs have no gold above 4
@@ -222,7 +224,7 @@ def test_a_run_is_drawn_with_its_own_numbers_made_again_by_its_code_and_its_mode
     first = live(until(go_to(at, "overview")))
     assert first == wanted()
     assert f"{found.best.spearman:.2f}" in metrics(at).values()  # as the run itself scored it
-    run.remove()  # and one trained anew under its name is embedded anew
+    shutil.rmtree(run.folder)  # and one trained anew under its name is embedded anew
     for _ in create(TrainConfig(model=small["model"], batch=16, steps=12, lr=1e-2), SENTENCES).follow():
         pass
     assert {one.name for one in runs()} == {"simcse-1", "simcse-2"}
@@ -389,6 +391,7 @@ def test_a_run_is_removed_only_after_it_was_asked_twice(visit, config):
     click(click(at, "remove-simcse-1"), "really-simcse-1")
     assert not run.folder.exists()
     assert states(at) == {}
+    assert create(config, SENTENCES).name == "simcse-2"  # notes and links that name the first are of no other
 
 
 @pytest.fixture(scope="module")

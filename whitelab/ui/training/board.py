@@ -10,18 +10,21 @@ import streamlit as st
 from whitelab import figures
 from whitelab.base.user_folders import name_of
 from whitelab.base.wording import amount, duration, plain, spaced
+from whitelab.datasets import DEMO
 from whitelab.encoding.checkpoints import check_model, find_model
 from whitelab.encoding.names import BUNDLED, ModelError, ModelName
 from whitelab.figures import heights
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord
 from whitelab.training.costs import seconds_left
 from whitelab.training.runs import CANCELLED, DIED, FAILED, FINISHED, NOT_STARTED, RUNNING, WAITING, Run, RunError
+from whitelab.ui.frame.page import DEMO_NOTE
 from whitelab.ui.results import long_runs
 from whitelab.ui.results.jobs import REDRAW, STREAM_SECONDS, redraw
 from whitelab.ui.results.worker import is_open, time_left
 from whitelab.ui.sidebar import model, workspace
 from whitelab.ui.training import background
 from whitelab.ui.training.background import ENDING, PROBLEM, Entry
+from whitelab.ui.training.request import protocol_line
 from whitelab.ui.widgets import address
 from whitelab.ui.widgets.chart import chart, csv_button, data_of, rounded_table
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
@@ -94,6 +97,16 @@ def _board(found: list[Entry]) -> None:
     if not (foremost := _foremost(chosen)).unscored:
         _headlines(foremost)
     _pictures(chosen)
+    for one in chosen:
+        st.caption(plain(f"{one.name}: {_protocol(one)}"))
+
+
+def _protocol(one: Entry) -> str:
+    config, trained = one.summary.config, trained_of(one)
+    if not (scored := trained["evaluation"]):
+        scored = "no pairs"
+    demo = f". {DEMO_NOTE}" * (scored.partition(",")[0] == DEMO)
+    return protocol_line(config, one.summary.label, scored, trained["corpus"] or "sentences given in Python") + demo
 
 
 # ------------------------------------------------------------------------------------------------ table and actions

@@ -166,14 +166,22 @@ def cost_words(found: Sequence[Cost]) -> str:
     )
 
 
-def protocol_line(plan: TrainingPlan) -> str:
-    """How the run's scores are made, in a line."""
-    config, names = plan.config, " | ".join(objectives.label(one.objective) for one in plan.configs)
+def plan_line(plan: TrainingPlan) -> str:
+    """How the scores of what the form says would be made, in a line."""
+    names = " | ".join(objectives.label(one.objective) for one in plan.configs)
+    scored = f"{plan.scored.name} ({quantity(plan.scored.pairs.n_pairs, 'pair')})"
+    sentences = f"{spaced(len(plan.corpus.sentences))} sentences ({plan.config.corpus})"
+    return protocol_line(plan.config, names, scored, sentences)
+
+
+def protocol_line(config: TrainConfig, names: str, scored: str, sentences: str) -> str:
+    """How a run's scores are made, in a line: objectives by their `names`, `scored` on which pairs, of which sentences.
+
+    No path of this machine is in it but what the last two have.
+    """
+    steps = quantity(config.steps, "step") + (f" of {config.batch * config.accumulation}" if config.batch else "")
     return (
-        f"{model.label(config.model)}, last layer, {config.pooling} pooling · scored on {plan.scored.name} "
-        f"({quantity(plan.scored.pairs.n_pairs, 'pair')}), "
-        "aggregate all, no whitening · "
-        f"{names}, {quantity(config.steps, 'step')} of {config.batch * config.accumulation} of "
-        f"{spaced(len(plan.corpus.sentences))} sentences ({config.corpus}), at most {config.max_length} tokens of each"
-        f", AdamW, rate {config.lr:g}, seed {config.seed}"
+        f"{model.label(config.without_paths()['model'])}, last layer, {config.pooling} pooling · scored on {scored}, "
+        f"aggregate all, no whitening · {names}, {steps} of {sentences}, at most {config.max_length} tokens of each, "
+        f"AdamW, rate {config.lr:g}, seed {config.seed}"
     )
