@@ -4,6 +4,8 @@ import contextlib
 import gc
 import os
 import shutil
+import sys
+from functools import cache
 
 # What is imported and collected stays to the end: looking through it for garbage again and again finds none.
 gc.disable()
@@ -76,9 +78,29 @@ def pytest_collection_modifyitems(items):
 
 def pytest_collection_finish():
     """From here on garbage is looked for among what tests make; a controller of workers makes none and never comes."""
+    if "streamlit.testing.v1" in sys.modules:
+        _make_app_tests_cheap()
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+def _make_app_tests_cheap():
+    """A visit without a browser looks for components in what is installed once a process, as a server does.
+
+    And waits for the end of a run where it asks a thousand times a second, which keeps the run from its work.
+    """
+    from streamlit.components.v2 import manifest_scanner
+    from streamlit.testing.v1 import local_script_runner
+
+    polled = local_script_runner.require_widgets_deltas
+
+    def awaited(runner, timeout):
+        runner._script_thread.join(timeout)
+        polled(runner, 0.1)  # ends a run that has not come to its end, and says so
+
+    manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
+    local_script_runner.require_widgets_deltas = awaited
 
 
 @pytest.fixture(autouse=True)
