@@ -46,14 +46,20 @@ LIVE = f"{SIDEBAR} .wl-value"  # the live score
 K = 'input[type=range][aria-label="k, kept dimensions"]'
 CHART = ".js-plotly-plot"
 # Resolves once the script rests and nothing has changed on the page, its layout included, for so many milliseconds.
-STILL = """([idle, pause]) => new Promise(done => {
+# Given a `patience`, too, once the page has come to its last part, shows no progress and has drawn its charts: asked at
+# rest alone, as whoever asks while the page is drawn keeps it from that.
+STILL = """([idle, pause, patience]) => new Promise((done, fail) => {
     let size = '', waiting
+    if (patience) setTimeout(() => fail(Error('the page was never complete')), patience)
     const watch = new MutationObserver(() => wait())
     const wait = () => { clearTimeout(waiting); waiting = setTimeout(look, pause) }
+    const whole = () => !document.querySelector('[data-testid=stProgress], [data-testid=stSkeleton]')
+        && [...document.querySelectorAll('summary')].some(e => e.textContent.includes('Show the code'))
+        && [...document.querySelectorAll('.js-plotly-plot')].every(g => g._fullData || !g.offsetParent)
     const look = () => {
         const now = [...document.querySelectorAll('[data-testid=stSidebar], [data-testid=stMain], .js-plotly-plot')]
             .map(e => { const r = e.getBoundingClientRect(); return [r.x, r.y, r.width, e.scrollHeight] }).join()
-        if (now === size && document.querySelector(idle)) { watch.disconnect(); done() }
+        if (now === size && document.querySelector(idle) && (!patience || whole())) { watch.disconnect(); done() }
         else { size = now; wait() }
     }
     watch.observe(document, { subtree: true, childList: true, attributes: true, characterData: true })
@@ -177,14 +183,7 @@ class Visit:
 
     def complete(self) -> None:
         """Wait until nothing runs, no progress shows, the page has reached its last part and its charts are drawn."""
-        page = self.page
-        page.get_by_text("Show the code").wait_for(state="attached")
-        page.wait_for_function(
-            f"document.querySelector('{IDLE}') && !document.querySelector('[data-testid=stProgress]')"
-            " && !document.querySelector('[data-testid=stSkeleton]')"
-        )
-        page.wait_for_function(f"[...document.querySelectorAll('{CHART}')].every(g => g._fullData || !g.offsetParent)")
-        self.settle()
+        self.page.evaluate(STILL, [IDLE, 350, PATIENCE * 1000])
         self.note_tracebacks()
 
     def note_tracebacks(self) -> None:
