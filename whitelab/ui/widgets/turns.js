@@ -1,10 +1,11 @@
-// Who goes on in a lesson by keyboard stands at the heading of the step that comes, and who predicts by Enter at the
-// answer, since what was pressed is gone, and with it the place in the page. Once a window, whose pages all bring this.
+// Who goes on in a lesson by keyboard stands at the heading of the step that comes, who predicts at the answer, and who
+// is to predict again at the heading of the question, since what was pressed is gone, and with it the place in the page.
+// Once a window, whose pages all bring this.
 if (!window.whitelabTurns) {
   window.whitelabTurns = true
   const heading = () => document.querySelector(".st-key-lesson h2")
-  const answer = () => document.activeElement === document.body &&
-    document.querySelector(".st-key-lesson [data-testid=stAlertContainer]")
+  const lost = () => document.activeElement === document.body
+  const answer = () => lost() && document.querySelector(".st-key-lesson [data-testid=stAlertContainer]")
   let watch
   const stand = (place, before) => {
     watch?.disconnect()
@@ -23,5 +24,7 @@ if (!window.whitelabTurns) {
   addEventListener("click", event => {
     if (event.target.closest?.(".st-key-lesson-back, .st-key-lesson-next, .st-key-lesson-following"))
       stand(heading, heading()?.textContent)
+    else if (event.detail === 0 && event.target.closest?.(".st-key-lesson button"))  // by a key, be it Space
+      stand(event.target.closest(".st-key-lesson-again") ? () => lost() && heading() : answer)
   })
 }
