@@ -212,6 +212,12 @@ def test_rejected_rows_are_listed_with_line_and_reason_before_and_after_they_are
     assert any(one.label == "3 malformed rows were left out" for one in until(go_to(at, "overview")).expander)
 
 
+def test_of_more_rejected_rows_than_are_in_sight_each_kind_is_counted_the_commonest_first(at):
+    upload(at, csv([*ROWS[:20], ("", "two", "1"), *[("one", "two", f"<b>{i}</b>") for i in range(9)], *ROWS[20:]]))
+    assert said(at, "- 9 rows: score '\\<b\\>0\\</b\\>' is not a number\n- 1 row: first sentence is empty")
+    assert list(table(at, "reason")["line"]) == [*range(22, 32)]
+
+
 def test_rows_are_not_offered_to_be_left_out_where_none_would_be_left(small, tmp_path):
     (tmp_path / "labels.csv").write_text("sentence1,sentence2,score\na man,a dog,similar\na man,a cat,different\n")
     at = until(start("data", **small | {"data": str(tmp_path / "labels.csv")}), lambda at: at.error)

@@ -8,6 +8,7 @@ import streamlit as st
 from whitelab.base.wording import plain, quantity, spaced
 from whitelab.datasets import DataError, MalformedRows, Problem, SentencePairs
 from whitelab.datasets.loading import left_out_note
+from whitelab.datasets.pairs import by_kind
 from whitelab.figures import heights
 from whitelab.ui.widgets.address import bound
 
@@ -15,16 +16,22 @@ BAR = "malformed"  # session_state: the data of the bar that has such rows
 LABELLED = "labelled-malformed"  # the same of labelled texts
 RETRIEVAL = "retrieval-malformed"  # and of retrieval sets
 SHOWN = 1000  # rows of the table; the count is exact
+_IN_SIGHT, _KINDS = 6, 5  # rows without scrolling, and kinds that are told apart, the commonest first
 
 
 def table(problems: Sequence[Problem], named: bool = True) -> None:
-    """Rows that cannot be used, with line, reason and, where `named`, their files; the first of many."""
+    """Rows that cannot be used, with line, reason and, where `named`, their files; the first of many.
+
+    Of several kinds, more than are in sight, it is said how many there are of each.
+    """
     if not problems:
         return
+    if len(kinds := by_kind(problems)) > 1 and len(problems) > _IN_SIGHT:
+        st.markdown("\n".join(f"- {quantity(len(kind), 'row')}: {plain(kind[0].reason)}" for kind in kinds[:_KINDS]))
     columns = ("file", "line", "reason") if named else ("line", "reason")
     rows = [{name: getattr(one, name) for name in columns} for one in problems[:SHOWN]]
     narrow = {"line": st.column_config.NumberColumn(width=70)}
-    height, alt = heights.table(min(len(rows), 6)), "Rows that cannot be used, with line and reason"
+    height, alt = heights.table(min(len(rows), _IN_SIGHT)), "Rows that cannot be used, with line and reason"
     st.dataframe(rows, hide_index=True, height=height, column_config=narrow, alt=alt)
     if len(problems) > SHOWN:
         st.caption(f"The first {spaced(SHOWN)} of {spaced(len(problems))}.")
