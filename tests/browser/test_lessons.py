@@ -295,6 +295,12 @@ def test_who_goes_on_by_keyboard_stands_at_the_heading_of_the_step_that_comes(ap
     page.get_by_role("button", name="Next lesson").press("Enter")  # on another page
     page.wait_for_function("() => document.activeElement.matches('.st-key-lesson h2')")
     assert heading.inner_text().startswith("Lesson 5 of 10 · step 1 of")
+    shown.settle()
+    leave = page.get_by_role("button", name="Leave the lesson")
+    leave.scroll_into_view_if_needed()
+    leave.press("Enter")
+    page.wait_for_function("() => document.activeElement.matches('h1')")
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop") == 0
 
 
 @pytest.mark.parametrize(("number", "step"), [(4, 1), (4, 3)], ids=["in a field", "on the button"])

@@ -1,5 +1,6 @@
 // Who goes on in a lesson by keyboard stands at the heading of the step that comes, who predicts at the answer, and who
-// is to predict again at the heading of the question, since what was pressed is gone, and with it the place in the page.
+// is to predict again at the heading of the question, since what was pressed is gone, and with it the place in the page;
+// who leaves stands at the title.
 // Once a window, whose pages all bring this.
 if (!window.whitelabTurns) {
   window.whitelabTurns = true
@@ -24,7 +25,12 @@ if (!window.whitelabTurns) {
   addEventListener("click", event => {
     if (event.target.closest?.(".st-key-lesson-back, .st-key-lesson-next, .st-key-lesson-following"))
       stand(heading, heading()?.textContent)
-    else if (event.detail === 0 && event.target.closest?.(".st-key-lesson button"))  // by a key, be it Space
-      stand(event.target.closest(".st-key-lesson-again") ? () => lost() && heading() : answer)
+    else if (event.target.closest?.(".st-key-lesson-leave, .st-key-present-leave")) {
+      document.querySelector("[data-testid=stMain]").scrollTo(0, 0)  // the page begins where the lesson was
+      stand(() => lost() && document.querySelector("h1"))
+    } else if (event.detail !== 0) return  // by the mouse, which needs no place
+    else if (event.target.closest?.(".st-key-lesson-again")) stand(() => lost() && heading())
+    else if (event.target.closest?.(".st-key-lesson :is([data-testid=stFormSubmitButton], [class*=-predict])"))
+      stand(answer)
   })
 }
