@@ -514,6 +514,13 @@ def test_one_quotation_does_not_put_the_quotes_round_all_cells_into_the_texts(tm
     assert str(refused[0]).startswith("a.csv:7: ")
 
 
+@pytest.mark.parametrize("padding", range(0, 35, 7))
+def test_texts_of_two_lines_in_quotes_behind_a_blank_are_read_wherever_the_first_bytes_end(tmp_path, padding):
+    rows = [f'{i}, "A man\nwalks {"x" * padding if i == 0 else ""}"' for i in range(6000)]
+    (tmp_path / "a.csv").write_text("\n".join(["id,text", *rows]) + "\n")
+    assert sum(text.startswith("A man\nwalks") for _, text in read_texts(tmp_path, pytest.fail)) == 6000
+
+
 def test_a_carriage_return_alone_in_a_long_first_line_ends_no_line(tmp_path):
     first = "a " * PROBE_BYTES
     (tmp_path / "a.txt").write_text(f"{first[:50]}\r{first}\n" + "a man\n" * 1000, newline="")

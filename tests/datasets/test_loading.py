@@ -34,7 +34,7 @@ from whitelab.datasets import (
         ("\t\t", "first sentence is empty"),
         ("a\tb\t", "score is empty"),
         ("a\tb\tgood", "score 'good' is not a number"),
-        ("a\tb\t3,5", "score '3,5', with a comma where others have a point, is not a number"),
+        ("a\tb\t3,5", "score '3,5', with a comma, is not a number"),
         ("a\tb\t1_0", "score '1_0' is not a number"),
         ("a\tb\tNaN", "score 'NaN' is not a finite number"),
         ("a\tb\t-inf", "score '-inf' is not a finite number"),

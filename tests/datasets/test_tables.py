@@ -358,10 +358,38 @@ def test_the_comma_stands_in_numbers_where_none_has_a_point_and_not_all_may_be_t
     assert last("1,250", "950", "2,000") == ["1,250", "950", "2,000"]
 
 
+def test_each_column_says_of_itself_what_its_commas_are(tmp_path):
+    path = tmp_path / "a.tsv"
+    rows = [("10,5", 'Er sagte: "3,5"', "1,250", "1,2"), ("ja", "1,000", "950", "0"), ("nein", "so", "12,500", "3")]
+    path.write_text("\n".join(["satz1\tsatz2\twert\tdauer", *map("\t".join, rows)]) + "\n")
+    assert [cells for _, cells in tables.read_table(path).rows[1:]] == [
+        ("10,5", 'Er sagte: "3,5"', "1,250", "1.2"),
+        ("ja", "1,000", "950", "0"),
+        ("nein", "so", "12,500", "3"),
+    ]
+
+
+def test_quotations_that_begin_and_end_in_quotes_are_no_cells_in_quotes(tmp_path):
+    rows = ['{}; "Hi," she said. "Bye."; {}'] * 10 + ['{}; "Hello"; {}']
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["s1;s2;score", *(row.format(f"a{i}", i) for i, row in enumerate(rows))]) + "\n")
+    assert load(path).second == ('"Hi," she said. "Bye."',) * 10 + ('"Hello"',)
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n"])
+def test_one_line_feed_at_the_end_of_bare_carriage_returns_is_none(tmp_path, end):
+    path = tmp_path / "a.csv"
+    path.write_bytes(("\r".join(["s1,s2,score", "a,b,1", "c,d,2"]) + end).encode())
+    assert load(path).first == ("a", "c")
+    path.write_bytes("\r".join(["s1,s2,score", "a,b,1", "caf\xe9,d,2"]).encode("latin-1"))
+    with pytest.raises(DataError, match="not UTF-8 at byte .* line 3"):
+        load(path)
+
+
 def test_a_comma_beside_points_is_named(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text("sentence1\tsentence2\tscore\nOne.\tTwo.\t0,5\nThree.\tFour.\t0.5\n")
-    with pytest.raises(MalformedRows, match="score '0,5', with a comma where others have a point, is not a number"):
+    with pytest.raises(MalformedRows, match="score '0,5', with a comma, is not a number"):
         load(path)
 
 

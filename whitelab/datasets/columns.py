@@ -254,7 +254,7 @@ def _gold(cell: object) -> float:
         raise ValueError("score is empty")
     number = as_number(cell)
     if number is None:
-        comma = ", with a comma where others have a point," if re.fullmatch(r"\s*[+-]?\d+,\d+\s*", str(cell)) else ""
+        comma = ", with a comma," if re.fullmatch(r"\s*[+-]?\d+,\d+\s*", str(cell)) else ""
         raise ValueError(f"score {shown(cell)}{comma} {NOT_A_NUMBER}")
     if not math.isfinite(number):
         raise ValueError(f"score {shown(cell)} is not a finite number")
@@ -361,7 +361,7 @@ def _free(contents: list[str], wanted: str, taken: set[int]) -> list[int]:
 def _unclear(table: Table, names: tuple[str, ...], contents: list[str]) -> UnclearColumns:
     found = listed(table, names, contents)
     needed = "two text columns and one number are needed: name them sentence1, sentence2 and score"
-    needed += ", or bring the file on the Data page, which asks"
+    needed += ", or bring the file on the Data page, which asks" if len(names) >= 3 else ""
     return UnclearColumns(f"{table.path}: columns found: {found}; {needed}{_tabs_hint(table)}")
 
 

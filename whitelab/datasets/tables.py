@@ -1,7 +1,7 @@
 """Files into rows of cells: delimited text, JSON, JSON lines, Parquet.
 
-Nothing here knows which column is which. Lines end at a line feed only, so that other separators Unicode has
-(U+2028, U+0085 ...) stay inside the sentence they occur in.
+Nothing here knows which column is which. Lines end at a line feed, or where there is none at a carriage return, so
+that other separators Unicode has (U+2028, U+0085 ...) stay inside the sentence they occur in.
 """
 
 from __future__ import annotations
@@ -98,6 +98,8 @@ def read_table(path: File, delimiter: str | None = None) -> Table:
     if len(lines) == named:
         raise DataError(f"{path}: the file is empty")
     rows, problems = _each_line(path, lines[named:], splitter(lines[named:], delimiter), named + 1)
+    numbers, cells = zip(*rows, strict=True) if rows else ((), ())
+    rows = tuple(zip(numbers, _pointed(cells, delimiter), strict=True))
     return Table(path, rows, problems, top=named + 1)
 
 
@@ -169,12 +171,15 @@ def read_lines(path: File, keep_blank: bool = False, latin: bool = False) -> lis
 
 
 def _split_lines(text: str) -> list[str]:
-    return [line.removesuffix("\r") for line in text.split(_end_of_line(text))]
+    if (end := _end_of_line(text)) == "\r":
+        text = text.rstrip("\n")
+    return [line.removesuffix("\r") for line in text.split(end)]
 
 
 def _end_of_line(text: str) -> str:
     """A line feed, or where there is none the carriage return, as in files that Excel calls CSV (Macintosh)."""
-    return "\r" if "\n" not in text and "\r" in text else "\n"
+    within = text.rstrip("\r\n")
+    return "\r" if "\n" not in within and "\r" in within else "\n"
 
 
 def probe_lines(path: File) -> list[str]:
@@ -220,7 +225,7 @@ def _columns(lines: list[str], delimiter: str) -> list[tuple[str, ...]]:
     """The columns into which a delimiter splits most lines alike; none where it does not."""
     filled = [line for line in lines if line.strip()]
     split = splitter(filled, delimiter)
-    rows = [row for line in filled if (row := _cells(split, line))]
+    rows = _pointed([row for line in filled if (row := _cells(split, line))], delimiter)
     width, count = Counter(map(len, rows)).most_common(1)[0] if rows else (0, 0)
     if 3 * count < 2 * len(filled):
         return []
@@ -246,53 +251,63 @@ def _cells(split: Callable[[str], tuple[str, ...]], line: str) -> tuple[str, ...
         return ()
 
 
+def _pointed(rows: Sequence[tuple[str, ...]], delimiter: str) -> Sequence[tuple[str, ...]]:
+    """The rows with a point in numbers of each column in which the comma stands for it, as spreadsheets write them.
+
+    That is a column of numbers, between semicolons always, and else where none has a point and not all with a comma may
+    be thousands, as 1,234 may.
+    """
+    places = [place for place in range(max(map(len, rows), default=0)) if _has_decimal_commas(rows, place, delimiter)]
+    if not places:
+        return rows
+    return [
+        tuple(_DECIMAL_COMMA.sub(r"\1.\2", cell) if place in places else cell for place, cell in enumerate(row))
+        for row in rows
+    ]
+
+
+def _has_decimal_commas(rows: Sequence[tuple[str, ...]], place: int, delimiter: str) -> bool:
+    commas = [row[place] for row in rows if len(row) > place and "," in row[place]]
+    found = [match for cell in commas if (match := _DECIMAL_COMMA.match(cell))]
+    if not found:
+        return False
+    others = [row[place] for row in rows if len(row) > place and "," not in row[place] and row[place].strip()]
+    numbers = [cell for cell in others if as_number(cell) is not None]
+    if 2 * (len(found) + len(numbers)) < len(commas) + len(others):
+        return False
+    thousands = all(re.fullmatch(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*", match[0]) for match in found)
+    return delimiter == ";" or not (thousands or any("." in cell for cell in numbers))
+
+
 def splitter(lines: Sequence[str], delimiter: str) -> Callable[[str], tuple[str, ...]]:
     """What takes each of these lines apart; it raises ValueError that says why a line cannot be.
 
     Between tabs quotes are part of the text, unless a spreadsheet or pandas put them there (`_tabs_quoted`). With any
     other delimiter they follow RFC 4180 within a line, and may stand behind a blank where most that do can be read so.
-    Between semicolons 0,5 is the number 0.5, and elsewhere where `_has_decimal_commas`.
     """
-    split = _plain_splitter(lines, delimiter)
-    if delimiter == ";" or _has_decimal_commas(lines, delimiter):
-        return lambda line: tuple(_DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in split(line))
-    return split
-
-
-def _has_decimal_commas(lines: Sequence[str], delimiter: str) -> bool:
-    """Whether the comma stands for the point, as where a spreadsheet's cells are copied: in cells that are a number so,
-    none with a point is beside them, and not all may be thousands, as 1,234 may."""
-    before, after = f'(?:^|(?<=[{delimiter}"])) *[+-]?', f' *(?=$|[{delimiter}"])'
-    # Between commas a cell with one stands in quotes.
-    comma = re.compile('(?<=") *[+-]?(\\d+),(\\d+) *(?=")' if delimiter == "," else rf"{before}(\d+),(\d+){after}")
-    found = [match.groups() for line in lines if "," in line for match in comma.finditer(line)]
-    if all(0 < len(whole) < 4 and whole[0] != "0" and len(rest) == 3 for whole, rest in found):
-        return False
-    point = re.compile(rf"{before}\d*\.\d+{after}")
-    return not any("." in line and point.search(line) for line in lines)
-
-
-def _plain_splitter(lines: Sequence[str], delimiter: str) -> Callable[[str], tuple[str, ...]]:
     if delimiter == "\t":
         return _split_quoted if _tabs_quoted(lines) else lambda line: tuple(line.split("\t"))
     split = partial(_split, delimiter=delimiter, skip=True)
     blanks = re.compile(f'[{delimiter}] +"')
-    padded = (line for line in lines if blanks.search(line) and line.count('"') % 2 == 0)
-    if not quotes_are_round_cells([(_cells(split, line), _cells(partial(split, skip=False), line)) for line in padded]):
-        split = partial(split, skip=False)
+    padded = [line for line in lines if blanks.search(line) and line.count('"') % 2 == 0]
+    round_cells = [_cells(split, line) for line in padded]
+    if not all(round_cells):
+        inside = partial(split, skip=False)
+        if not quotes_are_round_cells(zip(round_cells, (_cells(inside, line) for line in padded), strict=True)):
+            return inside
     return split
 
 
-def quotes_are_round_cells(rows: Iterable[tuple[Sequence[str], Sequence[str]]]) -> bool:
+def quotes_are_round_cells(rows: Iterable[tuple[Sequence[str], Sequence[str]]], cut: bool = False) -> bool:
     """Whether quotes behind a blank stand round cells, or in them, by `rows` as they are read so and so, empty where
-    they cannot be: what is in quotes whole is no text that begins with a quotation."""
+    they cannot be: what is in quotes whole is no text that begins with a quotation. `cut`: the last row may go on."""
     rows = list(rows)
     wrapped = [any(_WRAPPED.fullmatch(cell) for cell in row) for _, row in rows]
     inside = sum(bool(row) and not whole for (_, row), whole in zip(rows, wrapped, strict=True))
-    return sum(bool(row) for row, _ in rows) >= inside + any(wrapped)
+    return sum(bool(row) for row, _ in rows) + cut >= inside + any(wrapped)
 
 
-_WRAPPED = re.compile(r' +".*" *', re.DOTALL)
+_WRAPPED = re.compile(' +"(?:[^"]|"")*" *')
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
@@ -445,7 +460,8 @@ def _decode(path: File, data: bytes) -> str:
         return data[start:].decode(encoding)
     except UnicodeDecodeError as error:
         position = start + error.start
-        line = data[start:position].decode(encoding).count("\n") + 1
+        before = data[start:position].decode(encoding)
+        line = before.count(_end_of_line(before)) + 1
         raise DataError(
             f"{path}: not {encoding.upper()} at byte {position} (0x{data[position]:02x}, line {line}); "
             "convert the file to UTF-8, for example with: iconv -f ENCODING -t UTF-8"
