@@ -16,8 +16,6 @@ from whitelab.training import StepRecord, TrainConfig, train
         ({"batch": 1}, "batch=1 must be a whole number of at least 2"),
         ({"steps": 0}, "steps=0 must be a whole number of at least 1"),
         ({"lr": -1.0}, "lr=-1.0 must be a number of at least 0"),
-        ({"lr": 0}, "lr=0 must be above 0, or head_lr: nothing would be learned"),
-        ({"lr": 0, "head_lr": 0}, "lr=0 must be above 0, or head_lr"),
         ({"clip": float("inf")}, "clip=inf must be a number of at least 0"),
         ({"head_lr": float("nan")}, "head_lr=nan must be a number of at least 0"),
         ({"dropout": -0.1}, "dropout=-0.1 must be a number of at least 0"),
@@ -32,7 +30,6 @@ from whitelab.training import StepRecord, TrainConfig, train
 def test_a_config_is_checked_at_the_door(changes, message):
     with pytest.raises(ValueError, match=message):
         TrainConfig(**changes)
-    assert TrainConfig(lr=0, head_lr=1e-3).lr == 0
 
 
 @pytest.mark.parametrize(
@@ -40,6 +37,7 @@ def test_a_config_is_checked_at_the_door(changes, message):
     [
         ({"objective": "w-mse:embedding=4,size=32,hidden=8"}, "batch=16 must be at least 32 for w-mse"),
         ({"objective": "w-mse:embedding=4,size=12,hidden=8"}, "b=16 sentences must be a multiple of size=12"),
+        ({"lr": 0, "head_lr": 0.1}, "lr=0 must be above 0: the encoder would learn nothing"),
         ({"precision": "float16"}, "precision='float16' must be one of float32, bfloat16"),
         ({"pooling": "last"}, "pooling='last' must be mean or cls for model='model'"),
         ({"model": "sif:bundled"}, "model='sif:bundled' cannot be trained: it is a table of word embeddings"),

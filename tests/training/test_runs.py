@@ -315,6 +315,21 @@ def test_a_run_that_cannot_go_on_keeps_the_records_it_has(run, monkeypatch):
     assert [one.step for one in run.follow(resume=True)] == list(range(7))
 
 
+def test_the_name_of_a_run_that_has_begun_is_given_to_no_other(config, tmp_path, monkeypatch):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "runs").symlink_to(tmp_path / "there")
+    monkeypatch.setenv("WHITELAB_RUNS", str(tmp_path / "runs"))
+    create(config, SENTENCES).remove()  # refused before its first step, say
+    run = create(config, SENTENCES)
+    assert run.name == "simcse-1"
+    steps = run.follow()
+    next(steps)
+    steps.close()
+    find_run(tmp_path / "there" / "simcse-1").remove()
+    assert create(config, SENTENCES).name == "simcse-2"
+    assert [one.name for one in runs.runs()] == ["simcse-2"]
+
+
 def test_only_one_trains_a_run(run, monkeypatch):
     monkeypatch.setattr(held_folder, "_LOCK_SECONDS", 0.05)
     steps = run.follow()

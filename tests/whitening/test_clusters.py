@@ -92,8 +92,8 @@ def test_a_cluster_of_too_few_rows_is_dissolved_into_the_nearest():
     assert_close(enough(x), torch.from_numpy(row_maps.clusters(x, x, labels, 1)))
 
 
-def test_of_two_fits_at_once_none_leaves_numpy_with_one_thread(monkeypatch):
-    """scikit-learn's own limit, set while another one's is, would be taken for usual: both are inside of ours."""
+def test_k_means_has_numpy_on_one_thread_by_our_limit_and_not_only_by_its_own(monkeypatch):
+    """scikit-learn's own limit, set while another fit has one, would be taken for usual."""
     seen, real = [], KMeans.fit
 
     def fitted(self, *given, **how):

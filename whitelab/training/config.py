@@ -81,8 +81,6 @@ class TrainConfig:
         for name in ("lr", "weight_decay", "clip", "head_lr", "dropout"):
             if name not in ("head_lr", "dropout") or getattr(self, name) is not None:
                 object.__setattr__(self, name, _check_number(getattr(self, name), name))
-        if not self.lr and not self.head_lr:
-            raise ValueError(f"lr={self.lr:g} must be above 0, or head_lr: nothing would be learned")
         if self.dropout is not None and self.dropout >= 1:
             raise ValueError(f"dropout={self.dropout!r} must be below 1")
 

@@ -8,7 +8,8 @@
                   checkpoints/      as long as it can be resumed
                   model/            the best so far
 
-A run of name NAME in the usual root is the model `trained:NAME` everywhere else, and no later run has its name.
+A run of name NAME in the usual root is the model `trained:NAME` everywhere else. Once it has begun, no later run
+gets its name by itself.
 """
 
 import json
@@ -236,7 +237,8 @@ class Run:
         """Delete the run, its checkpoints and its model. Raises RunError while it is being trained."""
         if held_folder.is_free(self.folder) is False:
             raise RunError(f"run={self.name!r} is being trained by {self.owner()}: cancel it first")
-        if self.folder.parent == runs_root():
+        begun = (self.folder / _RECORDS).exists() or self.model_folder.exists()
+        if begun and self.folder.resolve().parent == runs_root().resolve():
             (removed := self.folder.parent / _REMOVED).mkdir(exist_ok=True)
             (removed / self.name).touch()
         remove_folder(self.folder)

@@ -163,9 +163,9 @@ def take(layers: Iterable[int] | None = None, k: int | None = None) -> None:
 
 
 def turn(**knobs) -> None:
-    """Turn knobs of the bar, by their keys, in the next run of the whole page. For callbacks inside fragments.
+    """Turn knobs, by their keys, in the next run of the whole page, before it draws any. Of callbacks inside fragments:
 
-    A fragment that looks again by itself asks with what the browser shows of all knobs: written to them at once, what
+    a fragment that looks again by itself asks with what the browser shows of all knobs: written to them at once, what
     was clicked would be put back where its question and the run of the page come together.
     """
     st.session_state.setdefault(TURNED, {}).update(knobs)

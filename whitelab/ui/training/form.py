@@ -326,7 +326,7 @@ def _numbers(specs: Sequence[str], size: Size) -> dict:
         "steps": steps.number_input("Steps", 1, _MOST, TrainConfig.steps, 10, help=once, **linked["steps"]),
         "batch": _batch(batch, specs, size),
         "lr": rate.number_input(
-            *("Learning rate", 0.0, 1.0, TrainConfig.lr, 1e-5),
+            *("Learning rate", 1e-9, 1.0, TrainConfig.lr, 1e-5),
             format="%.1e", help=f"{warm} towards 0 at the end.", **linked["rate"],
         ),
         "seed": seed.number_input(

@@ -6,6 +6,7 @@ from textwrap import indent
 
 from whitelab.base.installation import option, program
 from whitelab.base.lazy import cached_property
+from whitelab.base.user_folders import name_of
 from whitelab.base.wording import amount, duration, quantity, spaced
 from whitelab.datasets import BUNDLED_SETS, SentencePairs, tabs_note
 from whitelab.encoding.catalogue import guess_tokens
@@ -179,9 +180,10 @@ def protocol_line(config: TrainConfig, names: str, scored: str, sentences: str) 
 
     No path of this machine is in it but what the last two have.
     """
+    start = config.model if name_of(config.model) == config.model else config.without_paths()["model"]
     steps = quantity(config.steps, "step") + (f" of {config.batch * config.accumulation}" if config.batch else "")
     return (
-        f"{model.label(config.without_paths()['model'])}, last layer, {config.pooling} pooling · scored on {scored}, "
+        f"{model.label(start)}, last layer, {config.pooling} pooling · scored on {scored}, "
         f"aggregate all, no whitening · {names}, {steps} of {sentences}, at most {config.max_length} tokens of each, "
         f"AdamW, rate {config.lr:g}, seed {config.seed}"
     )
