@@ -52,6 +52,13 @@ def prediction(ask, answer, right: bool):
 # ------------------------------------------------------------------------------------------------- hands
 
 
+def box_of(locator) -> dict[str, float]:
+    """Where it is on the screen, also where it is just being drawn anew."""
+    while (box := locator.bounding_box()) is None:
+        locator.wait_for()
+    return box
+
+
 class Mouse:
     """Clicks and drags."""
 
@@ -80,7 +87,7 @@ class Mouse:
         self.press("Predict")
 
     def drag(self, handle, x, y):
-        box = handle.bounding_box()
+        box = box_of(handle)
         self.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
         self.page.mouse.down()
         self.page.mouse.move(x, y, steps=4)
@@ -92,9 +99,9 @@ class Mouse:
             handle = self.page.locator(f".wl-handle[data-place='{i}']")
             plane = handle.locator("..")  # which stays where the handle is drawn anew
             plane.scroll_into_view_if_needed()
-            box = plane.bounding_box()
+            box = box_of(plane)
             y = box["y"] + TOP + (HIGH - height) * (ROOM - TOP - FOOT) / (HIGH - LOW)
-            x = handle.bounding_box()["x"] + 22
+            x = box_of(handle)["x"] + 22
             self.drag(handle, x, y)
             self.rest()
         self.press("Predict")

@@ -81,7 +81,7 @@ def test_every_page_asks_its_question_and_answers_with_numbers_and_charts_that_a
             cameras = [json.loads(one.proto.config)["toImageButtonOptions"] for one in at.get("plotly_chart")]
             assert len({one["filename"] for one in cameras}) == len(cameras)  # a picture says by its name which it is
             captions = [caption.value.replace("\\", "") for caption in at.caption]  # as Markdown shows them
-            own = f"{BUNDLED_NAME}, 3 blocks, last layer"
+            own = f"To be trained: {BUNDLED_NAME}, 3 blocks, last layer"
             for begins in (f"Live score: {encoder.name} · layer 1", *[own] * (page == "training")):
                 assert any(text.startswith(begins) and re.search("1\u202f?440 pairs", text) for text in captions), (
                     captions

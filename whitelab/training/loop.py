@@ -55,6 +55,8 @@ def train(
     Raises ValueError, also for a `folder` in which something else goes by these names, ModelError and CheckpointError
     at once, before a record is asked for.
     """
+    if not config.lr:
+        raise ValueError("lr=0 must be above 0: the encoder would learn nothing")
     folder = None if folder is None else expanded(folder)
     _check_ours(folder)
     for parent in (folder, folder / CHECKPOINTS) if folder and resume else ():

@@ -92,8 +92,6 @@ class Trainer:
         evaluation: SentencePairs | None = None,
         device: str | None = None,
     ):
-        if not config.lr:  # runs of earlier versions may have it, and are listed
-            raise ValueError("lr=0 must be above 0: the encoder would learn nothing")
         self.evaluation = evaluation
         self.encoder = start(config, device)
         self.device = self.encoder.device
