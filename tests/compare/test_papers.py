@@ -166,6 +166,7 @@ def test_losses_of_models_whose_names_end_alike_are_told_apart(place):
     ("models", "names"),
     [
         (("one/model", "two/model"), ("one/model", "two/model")),
+        (("/a/model", "a/model"), ("/a/model", "a/model")),
         (("/a/model", "/a//model"), ("/a/model", "/a//model")),  # one place: no part of it tells them apart
         (("one/model", "one/model/", "two/model"), ("one/model", "one/model/", "two/model")),
         (("bundled", "all-MiniLM-L6-v2"), ("bundled", "all-MiniLM-L6-v2")),

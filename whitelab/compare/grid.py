@@ -194,7 +194,7 @@ def called(models: Sequence[str]) -> dict[str, str]:
         while len({parts[-count:] for parts in places}) < len(places):
             count += 1
         if count > 1:
-            found |= {model: replace(name, base="/".join(p[-count:])).shown for model, (name, p) in alike.items()}
+            found |= {model: replace(name, base=str(PurePath(*p[-count:]))).shown for model, (name, p) in alike.items()}
         times = Counter(found[model] for model in alike)
         found |= {model: model for model in alike if times[found[model]] > 1}
     return found

@@ -163,10 +163,10 @@ def take(layers: Iterable[int] | None = None, k: int | None = None) -> None:
 
 
 def turn(**knobs) -> None:
-    """Turn knobs, by their keys, in the next run of the whole page, before it draws any. Of callbacks inside fragments:
+    """Turn knobs, by their keys, in the next run of the whole page, before it draws any.
 
-    a fragment that looks again by itself asks with what the browser shows of all knobs: written to them at once, what
-    was clicked would be put back where its question and the run of the page come together.
+    A fragment that looks again by itself asks with what the browser shows of all knobs. Written to them at once, what
+    was clicked in it would be put back where its question and the run of the page come together.
     """
     st.session_state.setdefault(TURNED, {}).update(knobs)
     redraw()
