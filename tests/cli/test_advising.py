@@ -82,7 +82,7 @@ def test_what_does_not_go_together_is_one_line(run, model, options, place):
         ),
         (
             [*model, "--data", place / "labels.tsv"],
-            "on the Data page, which asks; a table of texts with labels goes with --for classify or cluster",
+            "sentence1, sentence2 and score; a table of texts with labels goes with --for classify or cluster",
         ),
         ([*model, "--data", place / "own.txt", "--layers", "9"], "--layers 9 must lie between 0 and"),
     ):
