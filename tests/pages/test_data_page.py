@@ -214,7 +214,11 @@ def test_rejected_rows_are_listed_with_line_and_reason_before_and_after_they_are
 
 def test_of_more_rejected_rows_than_are_in_sight_each_kind_is_counted_the_commonest_first(at):
     upload(at, csv([*ROWS[:20], ("", "two", "1"), *[("one", "two", f"<b>{i}</b>") for i in range(9)], *ROWS[20:]]))
-    assert said(at, "- 9 rows: score '\\<b\\>0\\</b\\>' is not a number\n- 1 row: first sentence is empty")
+    assert said(
+        at,
+        "- 9 rows, such as line 23: score '\\<b\\>0\\</b\\>' is not a number\n"
+        "- 1 row, line 22: first sentence is empty",
+    )
     assert list(table(at, "reason")["line"]) == [*range(22, 32)]
 
 

@@ -27,7 +27,7 @@ def table(problems: Sequence[Problem], named: bool = True) -> None:
     if not problems:
         return
     if len(kinds := by_kind(problems)) > 1 and len(problems) > _IN_SIGHT:
-        st.markdown("\n".join(f"- {quantity(len(kind), 'row')}: {plain(kind[0].reason)}" for kind in kinds[:_KINDS]))
+        st.markdown("\n".join(map(_kind, kinds[:_KINDS])))
     columns = ("file", "line", "reason") if named else ("line", "reason")
     rows = [{name: getattr(one, name) for name in columns} for one in problems[:SHOWN]]
     narrow = {"line": st.column_config.NumberColumn(width=70)}
@@ -35,6 +35,11 @@ def table(problems: Sequence[Problem], named: bool = True) -> None:
     st.dataframe(rows, hide_index=True, height=height, column_config=narrow, alt=alt)
     if len(problems) > SHOWN:
         st.caption(f"The first {spaced(SHOWN)} of {spaced(len(problems))}.")
+
+
+def _kind(problems: Sequence[Problem]) -> str:
+    first, such = problems[0], "such as " * (len(problems) > 1)
+    return f"- {quantity(len(problems), 'row')}, {such}line {first.line}: {plain(first.reason)}"
 
 
 def notes_beside(pairs: SentencePairs) -> list[str]:
