@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import NamedTuple
 
 from whitelab.base.wording import quantity
 from whitelab.datasets.pairs import NOT_A_NUMBER, DataError, Problem
-from whitelab.datasets.tables import Table, as_number, sniff
+from whitelab.datasets.tables import DECIMAL_COMMA, Table, as_number, sniff
 
 # Names are compared as `plain_name` gives them.
 SENTENCE_NAMES = (
@@ -254,7 +253,7 @@ def _gold(cell: object) -> float:
         raise ValueError("score is empty")
     number = as_number(cell)
     if number is None:
-        comma = ", with a comma," if re.fullmatch(r"\s*[+-]?\d+,\d+\s*", str(cell)) else ""
+        comma = ", with a comma," if DECIMAL_COMMA.match(str(cell)) else ""
         raise ValueError(f"score {shown(cell)}{comma} {NOT_A_NUMBER}")
     if not math.isfinite(number):
         raise ValueError(f"score {shown(cell)} is not a finite number")

@@ -206,7 +206,7 @@ def delimiter_of(suffix: str, lines: list[str]) -> str | None:
     return usual or sniff(lines[:50])
 
 
-_DECIMAL_COMMA = re.compile(r"^(\s*[+-]?\d+),(\d+\s*)$")
+DECIMAL_COMMA = re.compile(r"^(\s*[+-]?\d+),(\d+\s*)$")  # a cell that is a number with one
 
 
 def sniff(lines: list[str], among: Iterable[str] = ("\t", ";", "|", ",")) -> str | None:
@@ -261,14 +261,14 @@ def _pointed(rows: Sequence[tuple[str, ...]], delimiter: str) -> Sequence[tuple[
     if not places:
         return rows
     return [
-        tuple(_DECIMAL_COMMA.sub(r"\1.\2", cell) if place in places else cell for place, cell in enumerate(row))
+        tuple(DECIMAL_COMMA.sub(r"\1.\2", cell) if place in places else cell for place, cell in enumerate(row))
         for row in rows
     ]
 
 
 def _has_decimal_commas(rows: Sequence[tuple[str, ...]], place: int, delimiter: str) -> bool:
     commas = [row[place] for row in rows if len(row) > place and "," in row[place]]
-    found = [match for cell in commas if (match := _DECIMAL_COMMA.match(cell))]
+    found = [match for cell in commas if (match := DECIMAL_COMMA.match(cell))]
     if not found:
         return False
     others = [row[place] for row in rows if len(row) > place and "," not in row[place] and row[place].strip()]

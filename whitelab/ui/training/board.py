@@ -8,7 +8,6 @@ from pathlib import Path
 import streamlit as st
 
 from whitelab import figures
-from whitelab.base.user_folders import name_of
 from whitelab.base.wording import amount, duration, plain, spaced
 from whitelab.datasets import DEMO
 from whitelab.encoding.checkpoints import check_model, find_model
@@ -24,7 +23,7 @@ from whitelab.ui.results.worker import is_open, time_left
 from whitelab.ui.sidebar import model, workspace
 from whitelab.ui.training import background
 from whitelab.ui.training.background import ENDING, PROBLEM, Entry
-from whitelab.ui.training.request import protocol_line
+from whitelab.ui.training.request import protocol_line, start_of
 from whitelab.ui.widgets import address
 from whitelab.ui.widgets.chart import chart, csv_button, data_of, rounded_table
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
@@ -205,8 +204,7 @@ def _row(one: Entry) -> dict:
     gain = None
     if _known(found.start, "spearman") is not None and _known(found.best, "spearman") is not None:
         gain = found.best.spearman - found.start.spearman
-    steps, said = spaced(config.steps), config.without_paths()
-    start = config.model if name_of(config.model) == config.model else said["model"]  # `bundled:3` is short
+    steps = spaced(config.steps)
     return {
         "Run": one.name,
         "Objective": found.label,
@@ -217,7 +215,7 @@ def _row(one: Entry) -> dict:
         "Steps × batch": f"{steps} × {config.batch * config.accumulation}" if config.batch else steps,
         "Rate": config.lr,
         "Seed": config.seed,
-        "Start, sentences": ", ".join(filter(None, (start, said["corpus"]))),
+        "Start, sentences": ", ".join(filter(None, (start_of(config), config.without_paths()["corpus"]))),
     }
 
 

@@ -175,15 +175,19 @@ def plan_line(plan: TrainingPlan) -> str:
     return protocol_line(plan.config, names, scored, sentences)
 
 
+def start_of(config: TrainConfig) -> str:
+    """The model that training starts from: its name as it is (`bundled:3`), of a path what may leave the machine."""
+    return config.model if name_of(config.model) == config.model else config.without_paths()["model"]
+
+
 def protocol_line(config: TrainConfig, names: str, scored: str, sentences: str) -> str:
     """How a run's scores are made, in a line: objectives by their `names`, `scored` on which pairs, of which sentences.
 
     No path of this machine is in it but what the last two have.
     """
-    start = config.model if name_of(config.model) == config.model else config.without_paths()["model"]
     steps = quantity(config.steps, "step") + (f" of {config.batch * config.accumulation}" if config.batch else "")
     return (
-        f"{model.label(start)}, last layer, {config.pooling} pooling · scored on {scored}, "
+        f"{model.label(start_of(config))}, last layer, {config.pooling} pooling · scored on {scored}, "
         f"aggregate all, no whitening · {names}, {steps} of {sentences}, at most {config.max_length} tokens of each, "
         f"AdamW, rate {config.lr:g}, seed {config.seed}"
     )
