@@ -97,7 +97,7 @@ def _board(found: list[Entry]) -> None:
         _headlines(foremost)
     _pictures(chosen)
     for one in chosen:
-        st.caption(plain(f"{one.name}: {_protocol(one)}"))
+        st.caption(plain(f"Scores of {one.name}: {_protocol(one)}"))
 
 
 def _protocol(one: Entry) -> str:
