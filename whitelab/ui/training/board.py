@@ -102,8 +102,7 @@ def _board(found: list[Entry]) -> None:
 
 def _protocol(one: Entry) -> str:
     config, trained = one.summary.config, trained_of(one)
-    if not (scored := trained["evaluation"]):
-        scored = "no pairs"
+    scored = trained["evaluation"] or "no pairs"
     demo = f". {DEMO_NOTE}" * (scored.partition(",")[0] == DEMO)
     return protocol_line(config, one.summary.label, scored, trained["corpus"] or "sentences given in Python") + demo
 
