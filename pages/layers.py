@@ -25,7 +25,7 @@ searched = subset_search.draw(chosen, opened)
 def best(label: str, result, words: str = "", starved: bool = False) -> Metric:
     """The best of a map or search; dots while there is none, and none of `starved` maps."""
     if not result:
-        return Metric(label, "…", "being scored")
+        return Metric(label, "…", "not scored yet")
     if not result.best:
         return Metric(label, "undefined")
     if starved:

@@ -27,7 +27,7 @@ def test_every_page_has_a_flow_and_its_score_is_the_packages(small, space):
 def test_a_map_of_every_pair_of_layers_is_made_when_it_is_asked_for(small, space):
     at = until(start("layers", **small, whitening=FLOW))
     assert said(at, "Flow is fitted to the sentences themselves, anew for 10 pairs of layers:")
-    assert deltas(at)["Best one or two, flow"] == "being scored"
+    assert deltas(at)["Best one or two, flow"] == "not scored yet"
     (key,) = [one.key for one in at.button if one.label == "Start"]
     press(at, key)
     best = whitelab.layer_pairs(space, Setting.parse("L0:flow")).best

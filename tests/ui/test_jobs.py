@@ -4,6 +4,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from working import PATIENCE, failing, reach
 
+from whitelab.ui.results import jobs as shown_jobs
 from whitelab.ui.results import worker
 from whitelab.ui.results.jobs import UNHURRIED, jobs, pace
 
@@ -135,6 +136,20 @@ def test_one_visitor_cannot_cancel_what_another_waits_for(open_page, held):
     assert at.run().metric[0].value == "result"
 
 
+@pytest.mark.parametrize("opened", ["open_page", "open_growing"])
+def test_work_that_ends_between_two_looks_at_it_is_done_and_not_cancelled(request, opened, held, monkeypatch):
+    def too_soon(job, *asked):
+        held.release.set()
+        assert job.join(PATIENCE)
+        return False
+
+    monkeypatch.setattr(shown_jobs, "arrived", too_soon)
+    at = request.getfixturevalue(opened)(held)
+    assert at.metric[0].value == "result"
+    assert not at.info
+    assert len(at.markdown) == 0 or last_line(at) == "end of the page: result"
+
+
 # a picture that grows
 
 
@@ -186,6 +201,23 @@ def test_the_more_jobs_wait_the_less_often_an_open_one_is_looked_at(open_page, h
         paces.append(pace(0.4))
     assert paces == sorted(paces)
     assert 0.4 < paces[0] < paces[-1] == 0.4 * UNHURRIED
+
+
+def test_a_picture_is_drawn_as_ended_only_where_the_page_has_its_result(open_growing, held, monkeypatch):
+    seen, has_left = [], shown_jobs.has_left
+
+    def just_before(job, key):  # which is asked when the result was just looked for in vain, last by the picture
+        seen.append(job)
+        if len(seen) == 3:
+            held.release.set()
+            assert job.join(PATIENCE)
+        return has_left(job, key)
+
+    monkeypatch.setattr(shown_jobs, "has_left", just_before)
+    at = open_growing(held)
+    ended = [one.value for one in at.caption] == ["result found"]
+    assert ended == (last_line(at) == "end of the page: result")
+    assert ended or at.get("progress")
 
 
 def test_partial_results_are_drawn_with_progress_and_the_rest_of_the_page_stays(open_growing, steps):

@@ -57,11 +57,11 @@ def wait(job: Job, *, key: str, height: int | None = None, quick: float = QUICK_
     not from inside a fragment.
     """
     who = visitor()
-    if arrived(job, key, who, quick):
-        return job.result
-    if not job.finished and not has_left(job, key):
+    if not arrived(job, key, who, quick) and not job.finished and not has_left(job, key):
         st.fragment(panel, run_every=pace(POLL_SECONDS))(job, key, height, who)
         return None
+    if job.state == "done":  # it may be since it was waited for
+        return job.result
     draw, text, again = ending(job, key)
     notice(job, key, height, draw, text, again)
     return None
@@ -188,12 +188,13 @@ def follow(
     callback calls `redraw`.
     """
     who, of = visitor(), of or job.key
-    there = arrived(job, key, who)
+    settled = arrived(job, key, who) or job.finished or has_left(job, key)
+    there = settled and job.state == "done"  # asked once: what is drawn and what is returned are of one moment
     if there:
         st.session_state[f"{key}-last"] = of, job.result
-    if there or job.finished or has_left(job, key):
+    if settled:
         with st.container():  # as a fragment has one, so that both put their parts in the same places
-            picture(job, draw, key, of, caption, room)
+            picture(job, draw, key, of, caption, room, there=there)
     else:
         st.fragment(growing, run_every=pace(STREAM_SECONDS))(job, draw, key, of, caption, room, who)
     return job.result if there else None
@@ -207,18 +208,21 @@ def growing(job: Job, draw, key: str, of: str, caption, room: int, who: str) -> 
     if job.finished or has_left(job, key) or st.session_state.pop(REDRAW, False):
         st.rerun()
     job.watch(who)
-    picture(job, draw, key, of, caption, room, who)
+    picture(job, draw, key, of, caption, room, who=who)
 
 
-def picture(job: Job, draw, key: str, of: str, caption, room: int, who: str = "") -> None:
-    """The line over the picture, and the picture: of a job that gives no result, only what it found itself."""
-    given_up = job.state != "done" and (job.finished or has_left(job, key))
+def picture(job: Job, draw, key: str, of: str, caption, room: int, *, there: bool = False, who: str = "") -> None:
+    """The line over the picture, and the picture: of a job that gives no result, only what it found itself.
+
+    Its result is `there`, or `who` waits for it, or it was given up.
+    """
+    given_up = not there and not who
     if given_up:
         say, text, again = ending(job, key)
         notice(job, key, None, say, text, again)
     else:
         with st.container(height=STRIP, border=False, key=f"line-{key}"):
-            if job.state == "done":
+            if there:
                 st.caption(caption(job.result))
             else:
                 moving(job, key, who)
