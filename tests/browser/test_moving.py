@@ -199,15 +199,18 @@ def test_going_back_from_a_link_spelled_by_hand_goes_to_where_one_came_from(app,
     page.wait_for_url(before)
 
 
-# Goes back as soon as Streamlit has put a link in its own words, before the page can know of it.
-HASTY = """const push = history.pushState
-let left = false
-history.pushState = function (...step) {
-    if (left && !window.whitelabSteps) return
-    push.apply(this, step)
-    if (left || new URL(step[2], location.href).search) return
-    left = true
-    history.back()
+# Goes back as soon as Streamlit has put a link in its own words, mostly before the page can know of it: where the page
+# was first, that took no step.
+HASTY = """let left = false
+for (const way of ["pushState", "replaceState"]) {
+    const put = history[way]
+    history[way] = function (...step) {
+        if (left && !window.whitelabSteps) return
+        put.apply(this, step)
+        if (left || new URL(step[2], location.href).search) return
+        left = true
+        history.back()
+    }
 }"""
 
 
