@@ -483,6 +483,21 @@ def test_a_csv_with_line_feeds_too_is_not_taken_for_one_whose_lines_end_in_carri
     assert list(map(str, refused)) == ["a.csv: cannot be read on: a carriage return outside quotes"]
 
 
+@pytest.mark.parametrize("quoting", [csv.QUOTE_ALL, csv.QUOTE_MINIMAL])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_texts_in_quotes_with_two_bytes_between_lines_are_read_as_they_are(tmp_path, quoting, encoding):
+    texts = [f"A man, {i}" for i in range(1000)]
+    with (tmp_path / "a.csv").open("w", encoding=encoding, newline="") as file:
+        csv.writer(file, quoting=quoting).writerows([["text"], *([text] for text in texts)])
+    assert [text for _, text in read_texts(tmp_path, pytest.fail)] == texts
+
+
+@pytest.mark.parametrize("end", ["\r\n\r\n\r\n", "\r\rA dog\r\n\r\n"])
+def test_blank_lines_at_the_end_are_not_refused(tmp_path, end):
+    (tmp_path / "a.txt").write_text("A man" + end, newline="")
+    assert [text for _, text in read_texts(tmp_path, pytest.fail)] == ["A man", "A dog"][: 1 + end.count("dog")]
+
+
 def test_blanks_behind_what_parts_columns_are_none_of_a_text_nor_of_an_id(tmp_path):
     (tmp_path / "a.csv").write_text('text, id\n"a man", 1\n "a man, or two", 2\n"he said ""no""", "3"\n')
     found = list(read_texts(tmp_path, pytest.fail))
@@ -512,6 +527,13 @@ def test_one_quotation_does_not_put_the_quotes_round_all_cells_into_the_texts(tm
     assert texts == [row.partition('"')[2].format(i, i).strip('"') for i in range(1000) if i != 5]
     assert len(refused) == 1
     assert str(refused[0]).startswith("a.csv:7: ")
+
+
+def test_one_quotation_among_the_first_bytes_of_a_long_csv_is_one(tmp_path):
+    rows = [f'{i}; "Hi" she said' if i % 1000 == 700 else f"{i}; A man, number {i}, walks" for i in range(5000)]
+    (tmp_path / "a.csv").write_text("\n".join(["id; text", *rows]) + "\n")
+    texts = [text for _, text in read_texts(tmp_path, pytest.fail)]
+    assert texts.count('"Hi" she said') == 5
 
 
 @pytest.mark.parametrize("padding", range(0, 35, 7))

@@ -340,9 +340,7 @@ def test_between_semicolons_the_comma_stands_in_numbers_and_bars_part_a_csv_too(
         ("bare.csv", "wert,satz1,satz2,mehr", "{},Er,Sie", False),  # two numbers between commas
     ],
 )
-def test_the_comma_stands_in_numbers_where_none_has_a_point_and_not_all_may_be_thousands(
-    tmp_path, name, head, line, read
-):
+def test_the_comma_stands_in_numbers_where_none_has_a_point_and_most_are_no_thousands(tmp_path, name, head, line, read):
     def last(*numbers):
         path = tmp_path / name
         path.write_text("\n".join([head, *(line.format(number) for number in numbers)]) + "\n")
@@ -354,8 +352,35 @@ def test_the_comma_stands_in_numbers_where_none_has_a_point_and_not_all_may_be_t
         return
     assert last("3,5", "-0,25", "4", "1,250") == ["3.5", "-0.25", "4", "1.250"]
     assert last("0,250", "0,500") == ["0.250", "0.500"]
+    assert last("0,250", "1,500", "2,750") == ["0.250", "1.500", "2.750"]
+    assert last("1,250", "2,500", "950", "12,00") == ["1,250", "2,500", "950", "12,00"]
+    assert last("3,5", "1,234,567", "4,5") == ["3,5", "1,234,567", "4,5"]
     assert last("3,5", "0.25") == ["3,5", "0.25"]
     assert last("1,250", "950", "2,000") == ["1,250", "950", "2,000"]
+
+
+@pytest.mark.parametrize(("name", "part"), [("a.csv", ";"), ("a.tsv", "\t")])
+def test_words_that_stand_for_no_number_make_no_column_of_numbers_one_of_texts(tmp_path, name, part):
+    path, rows = tmp_path / name, [("3,5", "NA", "NA")[i % 3] for i in range(30)]
+    lines = [("sentence1", "sentence2", "score"), *(("Er geht.", "Sie.", number) for number in rows)]
+    path.write_text("".join(part.join(row) + "\n" for row in lines))
+    assert [row[2] for _, row in tables.read_table(path).rows[1:]] == ["3.5", "NA", "NA"] * 10
+    assert load(path, keep_going=True).n_pairs == 10
+
+
+def test_one_long_row_does_not_make_a_table_slow_to_read(tmp_path):
+    narrow, wide = tmp_path / "narrow.tsv", tmp_path / "wide.tsv"
+    rows = "One.\tTwo.\t3\n" * 3000
+    narrow.write_text(rows)
+    wide.write_text(rows + "1,5\t" * 2000 + "\n")
+    asked = []
+    with pytest.MonkeyPatch.context() as patch:
+        counted, has_commas = [], tables._has_decimal_commas
+        patch.setattr(tables, "_has_decimal_commas", lambda *given: counted.append(given[1]) or has_commas(*given))
+        for path in (narrow, wide):
+            tables.read_table(path)
+            asked.append([place for place in counted if place >= 3])
+    assert asked == [[], []]
 
 
 def test_each_column_says_of_itself_what_its_commas_are(tmp_path):
@@ -376,8 +401,15 @@ def test_quotations_that_begin_and_end_in_quotes_are_no_cells_in_quotes(tmp_path
     assert load(path).second == ('"Hi," she said. "Bye."',) * 10 + ('"Hello"',)
 
 
-@pytest.mark.parametrize("end", ["\r", "\r\n"])
-def test_one_line_feed_at_the_end_of_bare_carriage_returns_is_none(tmp_path, end):
+def test_a_number_with_a_comma_is_no_text_that_a_spreadsheet_would_have_quoted(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text('"s1"\t"s2"\t"score"\n"A man."\t"Sie"\t3,5\n"A dog."\t"Er"\t2,25\n')  # as R writes texts
+    pairs = load(path)
+    assert (pairs.first, tuple(pairs.gold)) == (("A man.", "A dog."), (3.5, 2.25))
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\r\n\r\n"])
+def test_line_feeds_at_the_end_of_bare_carriage_returns_are_none(tmp_path, end):
     path = tmp_path / "a.csv"
     path.write_bytes(("\r".join(["s1,s2,score", "a,b,1", "c,d,2"]) + end).encode())
     assert load(path).first == ("a", "c")

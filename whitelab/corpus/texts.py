@@ -30,6 +30,7 @@ _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _CHUNK = re.compile(r"([0-9a-f]{32}|ids)\.parquet")  # of an embed and of what came of it, and of an index
 KINDS = (".txt", ".jsonl", ".csv", ".parquet")
 _QUOTED = re.compile(r'"[^"]*("|$)')
+_BARE = re.compile(r"\r(?!\n|\Z)")
 _DELIMITERS = ",;\t|"
 _SHOWN = 24  # columns of those there are, and characters of a column's name
 
@@ -184,8 +185,8 @@ def form_of(head: bytes, kind: str) -> tuple[str, int, str]:
     """
     encoding, start = encoding_of(head)
     ends = head[start:].decode(encoding, "replace")
-    ends = _QUOTED.sub("", ends) if kind == ".csv" else ends
-    several = ends[:-1].count("\r") > (len(head) == PROBE_BYTES)
+    ends = _QUOTED.sub("quoted", ends) if kind == ".csv" else ends
+    several = len(_BARE.findall(ends)) > (len(head) == PROBE_BYTES)
     return encoding, start, "\r" if several and "\n" not in ends.rstrip("\r\n") else "\n"
 
 
@@ -212,7 +213,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str | ValueError]]:
                 pass
             if too_long:
                 yield number, ValueError(f"longer than {LINE_BYTES} bytes")
-            elif end_of_line == "\r" and kind != ".csv" and "\n" in line.rstrip("\n"):
+            elif end_of_line == "\r" and kind != ".csv" and "\n" in line.strip("\r\n"):
                 yield number, ValueError("line feeds, where lines before end in carriage returns")
             else:
                 yield number, line
@@ -297,7 +298,9 @@ def _rows(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, t
 
     encoding, start, end_of_line = form_of(begun := _head(path), ".csv")
     first = begun[start:].decode(encoding, "replace").split(end_of_line)  # of the last of these there may be more
-    skip = quotes_are_round_cells(zip_longest(read(True), read(False), fillvalue=()), len(begun) == PROBE_BYTES)
+    rounded = read(True)
+    cut = len(begun) == PROBE_BYTES and rounded[-1:] == [()]
+    skip = quotes_are_round_cells(zip_longest(rounded, read(False), fillvalue=()), cut)
     for number, row in records(lines, skip):
         if isinstance(row, ValueError):
             yield top + number, row

@@ -172,7 +172,7 @@ def read_lines(path: File, keep_blank: bool = False, latin: bool = False) -> lis
 
 def _split_lines(text: str) -> list[str]:
     if (end := _end_of_line(text)) == "\r":
-        text = text.rstrip("\n")
+        text = text.replace("\n", "")  # which stand at its end alone
     return [line.removesuffix("\r") for line in text.split(end)]
 
 
@@ -254,10 +254,11 @@ def _cells(split: Callable[[str], tuple[str, ...]], line: str) -> tuple[str, ...
 def _pointed(rows: Sequence[tuple[str, ...]], delimiter: str) -> Sequence[tuple[str, ...]]:
     """The rows with a point in numbers of each column in which the comma stands for it, as spreadsheets write them.
 
-    That is a column of numbers, between semicolons always, and else where none has a point and not all with a comma may
-    be thousands, as 1,234 may.
+    That is a column of numbers, between semicolons always, and else where none has a point and no more with a comma
+    may be thousands, as 1,234 may, than not, or one begins with 0.
     """
-    places = [place for place in range(max(map(len, rows), default=0)) if _has_decimal_commas(rows, place, delimiter)]
+    width = Counter(map(len, rows)).most_common(1)[0][0] if rows else 0
+    places = [place for place in range(width) if _has_decimal_commas(rows, place, delimiter)]
     if not places:
         return rows
     return [
@@ -273,10 +274,17 @@ def _has_decimal_commas(rows: Sequence[tuple[str, ...]], place: int, delimiter: 
         return False
     others = [row[place] for row in rows if len(row) > place and "," not in row[place] and row[place].strip()]
     numbers = [cell for cell in others if as_number(cell) is not None]
-    if 2 * (len(found) + len(numbers)) < len(commas) + len(others):
+    words = {*commas, *others} - {match[0] for match in found} - {*numbers}  # a text, or the few that stand for none
+    if len(found) + len(numbers) < len(words):
         return False
-    thousands = all(re.fullmatch(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*", match[0]) for match in found)
-    return delimiter == ";" or not (thousands or any("." in cell for cell in numbers))
+    if delimiter == ";":
+        return True
+    thousands = sum(bool(re.fullmatch(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*", match[0])) for match in found)
+    grouped = 2 * thousands > len(found) and not any(match[0].lstrip(" \t+-").startswith("0") for match in found)
+    return not (grouped or any("." in cell for cell in numbers) or any(map(_MILLIONS.fullmatch, commas)))
+
+
+_MILLIONS = re.compile(r"\s*[+-]?\d{1,3}(,\d{2,3})+,\d{3}\s*")
 
 
 def splitter(lines: Sequence[str], delimiter: str) -> Callable[[str], tuple[str, ...]]:
@@ -313,12 +321,14 @@ _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 def _tabs_quoted(lines: Sequence[str]) -> bool:
     """Whether quotes stand round cells and not in them: every cell with a quote is quoted, and either all of these
-    hold a quote, as pandas writes them, or no other cell holds a comma, as in those of spreadsheets."""
+    hold a quote, as pandas writes them, or no other cell but a number holds a comma, as in those of spreadsheets."""
     quoted = [cell for line in lines if '"' in line for cell in line.split("\t") if '"' in cell]
     if not quoted or not all(_QUOTED.fullmatch(cell) for cell in quoted):
         return False
     others = (cell for line in lines for cell in line.split("\t") if '"' not in cell)
-    return all('""' in cell[1:-1] for cell in quoted) or not any("," in cell for cell in others)
+    return all('""' in cell[1:-1] for cell in quoted) or not any(
+        "," in cell and not DECIMAL_COMMA.match(cell) for cell in others
+    )
 
 
 def _split_quoted(line: str) -> tuple[str, ...]:
