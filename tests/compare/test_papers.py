@@ -170,11 +170,17 @@ def test_losses_of_models_whose_names_end_alike_are_told_apart(place):
         (("/a/model", "/a//model"), ("/a/model", "/a//model")),  # one place: no part of it tells them apart
         (("one/model", "one/model/", "two/model"), ("one/model", "one/model/", "two/model")),
         (("bundled", "all-MiniLM-L6-v2"), ("bundled", "all-MiniLM-L6-v2")),
+        (("/", "bundled"), ("/", "all-MiniLM-L6-v2")),
         (("a/one/model", "b/one/model", "one/model:2"), ("a/one/model", "b/one/model", "one/model[:2]")),
     ],
 )
 def test_every_model_is_called_by_a_name_of_its_own_and_two_spellings_of_one_place_as_they_are_spelled(models, names):
     assert tuple(called(models).values()) == names
+
+
+def test_the_folder_one_is_in_is_called_by_its_name(place, monkeypatch):
+    monkeypatch.chdir(place)
+    assert called((".", "bundled")) == {".": place.name, "bundled": "all-MiniLM-L6-v2"}
 
 
 def test_a_task_that_is_not_there_says_so(encoder, place):

@@ -33,6 +33,7 @@ from whitelab.ui.training import background, board
 from whitelab.ui.training.form import OWN
 
 from .visiting import (
+    DEMONSTRATION,
     PATIENCE,
     ROOM,
     alts,
@@ -435,6 +436,27 @@ def test_the_bar_turns_to_the_start_of_a_run_whose_model_is_removed_and_this_is_
     assert not at.error
 
 
+@pytest.mark.parametrize(
+    ("model", "scored", "words"),
+    [
+        ("bundled:3", "", "Scores of simcse-1: all-MiniLM-L6-v2, 3 blocks, last layer"),
+        ("google-bert/bert-base-uncased:3", "", "Scores of simcse-1: BERT base, 3 blocks, last layer"),
+        ("/home/ann/tiny:1", "", "Scores of simcse-1: tiny, 1 block, last layer"),
+        ("bundled", "", "scored on pairs given in Python, aggregate all"),
+        ("bundled", "demo-hard, test", DEMONSTRATION),
+    ],
+)
+def test_the_line_of_a_run_says_what_it_started_from_and_was_scored_on(visit, small, config, model, scored, words):
+    run = create(replace(config, steps=1), SENTENCES, whitelab.load(small["data"]))
+    for _ in run.follow():
+        pass
+    settings = run.folder / "config.json"
+    made = json.loads(settings.read_text())
+    made["config"] |= {"model": model, "evaluation": scored}
+    settings.write_text(json.dumps(made))
+    assert said(visit(), words)
+
+
 def test_scores_that_run_the_other_way_are_noted_by_the_curve(visit, config, tmp_path):
     backwards = whitelab.load(write_reversed(tmp_path / "distances.csv"))
     for _ in create(replace(config, steps=1), SENTENCES, backwards).follow():
@@ -453,6 +475,7 @@ def test_of_a_run_without_pairs_to_be_scored_on_only_the_loss_is_drawn_which_is_
     assert said(at, "Here a run's start and its result are scored on")
     assert not said(at, "The curves above score raw vectors.")
     assert table(at, "Run")["Start, sentences"].tolist() == ["model"]  # of sentences no name is known
+    assert said(at, "Losses of simcse-1: model, last layer, mean pooling · scored on no pairs, ")
     put(create(config, SENTENCES), 4, FINISHED)
     at = visit(runs="simcse-1,simcse-2")
     assert said(at, "The curves above score raw vectors.")

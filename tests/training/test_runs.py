@@ -326,8 +326,16 @@ def test_the_name_of_a_run_that_has_begun_is_given_to_no_other(config, tmp_path,
     next(steps)
     steps.close()
     find_run(tmp_path / "there" / "simcse-1").remove()
-    assert create(config, SENTENCES).name == "simcse-2"
-    assert [one.name for one in runs.runs()] == ["simcse-2"]
+    run = create(config, SENTENCES)
+    assert run.name == "simcse-2"
+    steps = run.follow()
+    next(steps)
+    steps.close()
+    run.folder.rename(tmp_path / "on another disk")
+    run.folder.symlink_to(tmp_path / "on another disk")
+    run.remove()
+    assert create(config, SENTENCES).name == "simcse-3"
+    assert [one.name for one in runs.runs()] == ["simcse-3"]
 
 
 def test_only_one_trains_a_run(run, monkeypatch):

@@ -187,7 +187,7 @@ def called(models: Sequence[str]) -> dict[str, str]:
     for model in models:
         with contextlib.suppress(ModelError):  # said in its cells
             name, found[model] = ModelName.parse(model), shown_name(model)
-            parts = PurePath(BUNDLED_NAME if name.base == BUNDLED else name.base).parts
+            parts = PurePath(BUNDLED_NAME if name.base == BUNDLED else name.base).parts or (name.base,)
             known.setdefault((name.kind, name.seed, name.blocks, parts[-1]), {})[model] = name, parts
     for alike in known.values():
         count, places = 1, {parts for _, parts in alike.values()}

@@ -84,8 +84,12 @@ def _entry(record: dict[str, str], where: str) -> Entry:
 
 def entry(model: str) -> Entry | None:
     """The entry of a model's name, its modifiers left out; None where it is not listed."""
-    base = ModelName.parse(model).base
-    return next((one for one in entries() if one.name == base), None)
+    return entry_of(ModelName.parse(model))
+
+
+def entry_of(name: ModelName) -> Entry | None:
+    """The same of a name taken apart."""
+    return next((one for one in entries() if one.name == name.base), None)
 
 
 def known_layers(model: str) -> int | None:

@@ -89,12 +89,17 @@ class ModelName:
         return f"{self.kind}{seed}:{base}" if self.kind else base
 
 
-def shown_name(model: str) -> str:
-    """The name `find_model` gives a model, without looking for it; of a folder that is gone its own, with no path."""
+def without_path(model: str) -> ModelName:
+    """A name as it may leave the machine: of a folder, there or not, its own. Raises ModelError as `parse` does."""
     name = ModelName.parse(model)
     if (path := folder_of(name.base)) is not None:
-        return replace(name, base=path.resolve().name).shown
-    return replace(name, base=name_of(name.base)).shown if is_path(name.base) else name.shown
+        return replace(name, base=path.resolve().name or name.base)  # the root of a disk has none
+    return replace(name, base=name_of(name.base)) if is_path(name.base) else name
+
+
+def shown_name(model: str) -> str:
+    """The name `find_model` gives a model, without looking for it; of a folder that is gone its own, with no path."""
+    return without_path(model).shown
 
 
 def check_alone(name: str) -> None:

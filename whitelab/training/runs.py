@@ -238,7 +238,7 @@ class Run:
         if held_folder.is_free(self.folder) is False:
             raise RunError(f"run={self.name!r} is being trained by {self.owner()}: cancel it first")
         begun = (self.folder / _RECORDS).exists() or self.model_folder.exists()
-        if begun and self.folder.resolve().parent == runs_root().resolve():
+        if begun and self.folder.parent.resolve() == runs_root().resolve():
             (removed := self.folder.parent / _REMOVED).mkdir(exist_ok=True)
             (removed / self.name).touch()
         remove_folder(self.folder)

@@ -11,7 +11,7 @@ import streamlit as st
 
 from whitelab.base.devices import choose_device
 from whitelab.base.progress import Progress
-from whitelab.base.wording import plain
+from whitelab.base.wording import plain, quantity
 from whitelab.datasets import DataError
 from whitelab.encoding import catalogue
 from whitelab.encoding.checkpoints import ModelFiles, PickledWeights, find_model, on_disk, trained_models, version
@@ -90,16 +90,20 @@ def _cached() -> tuple[str, ...]:
 def label(model: str) -> str:
     """A readable name: the papers' where there is one, and what is made of it."""
     try:
-        name = ModelName.parse(model)
+        return label_of(ModelName.parse(model))
     except ModelError:
         return model
-    known = catalogue.entry(model)
+
+
+def label_of(name: ModelName) -> str:
+    """The same of a name taken apart."""
+    known = catalogue.entry_of(name)
     base = BUNDLED_NAME if name.base == BUNDLED else known.title if known else name.base
     if not name.kind and name.blocks is None:
         return f"{base} (bundled)" if name.base == BUNDLED else base
     parts = [f"{WORDS[name.kind]}: {base}" if name.kind else base]
     parts += [f"seed {name.seed}"] if name.seed else []
-    parts += [f"{name.blocks} blocks"] if name.blocks is not None else []
+    parts += [quantity(name.blocks, "block")] if name.blocks is not None else []
     return ", ".join(parts)
 
 

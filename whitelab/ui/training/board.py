@@ -9,7 +9,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.wording import amount, duration, plain, spaced
-from whitelab.datasets import DEMO
+from whitelab.datasets import BUNDLED_SETS
 from whitelab.encoding.checkpoints import check_model, find_model
 from whitelab.encoding.names import BUNDLED, ModelError, ModelName
 from whitelab.figures import heights
@@ -97,13 +97,13 @@ def _board(found: list[Entry]) -> None:
         _headlines(foremost)
     _pictures(chosen)
     for one in chosen:
-        st.caption(plain(f"Scores of {one.name}: {_protocol(one)}"))
+        st.caption(plain(f"{'Scores' if one.pairs_fingerprint else 'Losses'} of {one.name}: {_protocol(one)}"))
 
 
 def _protocol(one: Entry) -> str:
     config, trained = one.summary.config, trained_of(one)
-    scored = trained["evaluation"] or "no pairs"
-    demo = f". {DEMO_NOTE}" * (scored.partition(",")[0] == DEMO)
+    scored = (trained["evaluation"] or "pairs given in Python") if one.pairs_fingerprint else "no pairs"
+    demo = f". {DEMO_NOTE}" * (scored.partition(",")[0] in BUNDLED_SETS)
     return protocol_line(config, one.summary.label, scored, trained["corpus"] or "sentences given in Python") + demo
 
 

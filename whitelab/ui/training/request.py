@@ -10,6 +10,7 @@ from whitelab.base.user_folders import name_of
 from whitelab.base.wording import amount, duration, quantity, spaced
 from whitelab.datasets import BUNDLED_SETS, SentencePairs, tabs_note
 from whitelab.encoding.catalogue import guess_tokens
+from whitelab.encoding.names import ModelError, without_path
 from whitelab.training import TrainConfig, objectives
 from whitelab.training.costs import Cost
 from whitelab.training.runs import Run
@@ -176,8 +177,11 @@ def plan_line(plan: TrainingPlan) -> str:
 
 
 def start_of(config: TrainConfig) -> str:
-    """The model that training starts from: its name as it is (`bundled:3`), of a path what may leave the machine."""
-    return config.model if name_of(config.model) == config.model else config.without_paths()["model"]
+    """The model that training starts from, called as the bar does, of a path what may leave the machine."""
+    try:
+        return model.label_of(without_path(config.model))
+    except ModelError:
+        return name_of(config.model)
 
 
 def protocol_line(config: TrainConfig, names: str, scored: str, sentences: str) -> str:
@@ -187,7 +191,7 @@ def protocol_line(config: TrainConfig, names: str, scored: str, sentences: str) 
     """
     steps = quantity(config.steps, "step") + (f" of {config.batch * config.accumulation}" if config.batch else "")
     return (
-        f"{model.label(start_of(config))}, last layer, {config.pooling} pooling · scored on {scored}, "
+        f"{start_of(config)}, last layer, {config.pooling} pooling · scored on {scored}, "
         f"aggregate all, no whitening · {names}, {steps} of {sentences}, at most {config.max_length} tokens of each, "
         f"AdamW, rate {config.lr:g}, seed {config.seed}"
     )
