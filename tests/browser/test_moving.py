@@ -233,6 +233,24 @@ def test_going_back_from_a_link_that_was_put_in_other_words_twice_goes_to_where_
     context.close()
 
 
+def test_going_back_after_a_reload_of_a_link_in_other_words_goes_to_where_one_came_from(app, visit):
+    shown, before = visit(app), f"{app}/_stcore/health"
+    shown.page.goto(before)
+    page = shown.open("uniformity?layers=2&whitening=zca")
+    page.reload()
+    shown.complete()
+    page.wait_for_function("() => window.whitelabSteps")
+    page.go_back()
+    page.wait_for_url(before)
+    page.go_forward()  # to what is a page of its own again
+    shown.complete()
+    page.wait_for_function("() => window.whitelabSteps")
+    shown.follow("layers")
+    page.go_back()
+    page.wait_for_url(re.compile("/uniformity"))
+    shown.complete()
+
+
 @pytest.mark.parametrize("anew", ["reloads", "comes back"])
 def test_who_goes_back_and_reloads_or_comes_back_is_where_one_was(app, visit, anew):
     shown = visit(app)

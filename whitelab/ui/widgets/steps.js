@@ -13,18 +13,25 @@ if (!window.whitelabSteps) {
     return push.apply(this, step)
   }
   // Streamlit may take its first steps before this runs, where it finds a link in other words than its own: who goes
-  // back goes over them too. Steps that are there after a reload, or where one came back to, were taken by a hand. The
-  // entry's key stays, while its index is -1 once replaceState has put another in its place.
+  // back goes over them too, also after a reload. Where one came back to was taken by a hand. An entry's key stays, while
+  // the index of `activation` is -1 once replaceState has put another in its place.
   const came = window.navigation?.activation
-  const first = ["push", "replace"].includes(came?.navigationType) ? came.entry.key : null
-  const opened = first ? navigation.entries().findIndex(entry => entry.key === first) : -1
-  const now = opened < 0 ? opened : navigation.currentEntry.index
-  const begun = opened >= 0 && navigation.entries()[now + 1]?.sameDocument ? now + 1 : now  // someone went back already
-  const over = () => {
-    const here = navigation.currentEntry.index
-    if (opened <= here && here < begun) history.go(opened - 1 - here)
-  }
-  if (opened < begun) {
+  if (came) {
+    const entries = navigation.entries(), here = navigation.currentEntry
+    const passed = new Set(JSON.parse(sessionStorage.whitelabPassed ?? "[]"))
+    if (["push", "replace"].includes(came.navigationType)) {
+      const wentBack = entries[here.index + 1]?.sameDocument  // already
+      const begun = here.index + (wentBack ? 1 : 0)
+      const opened = entries.findIndex(entry => entry.key === came.entry.key)
+      if (opened >= 0) for (const entry of entries.slice(opened, begun)) passed.add(entry.key)
+    } else passed.delete(here.key)
+    sessionStorage.whitelabPassed = JSON.stringify([...passed])
+    const over = () => {
+      const entries = navigation.entries(), here = navigation.currentEntry.index
+      let to = here
+      while (passed.has(entries[to]?.key)) to--
+      if (to < here) history.go(to - here)
+    }
     addEventListener("popstate", over)
     over()
   }
