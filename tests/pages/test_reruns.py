@@ -9,7 +9,7 @@ from tiny import write_pairs
 from whitelab import probe
 from whitelab.ui.results import scores, worker
 from whitelab.ui.results.jobs import jobs
-from whitelab.ui.sections import layer_maps
+from whitelab.ui.sections import layer_gains, layer_maps, rankings
 from whitelab.ui.sidebar import opening
 
 from .visiting import alts, choose, failed, go_to, live, metrics, said, start, until
@@ -79,6 +79,23 @@ def test_another_k_probes_no_raw_layer_again(small, monkeypatch):
     tried.clear()
     assert metrics(choose(at, k=10))["Accuracy, raw"] == raw
     assert set(tried) == {"pca"}
+
+
+def test_what_stands_against_a_score_is_worked_out_for_one_visitor_and_not_for_the_next(small, monkeypatch):
+    calls = []
+
+    def counted(f):
+        return wraps(f)(lambda *args, **options: calls.append(f.__name__) or f(*args, **options))
+
+    for module, name in ((layer_gains, "doubt"), (rankings, "against")):
+        monkeypatch.setattr(module, name, counted(getattr(module, name)))
+    for page in ("overview", "retrieval"):
+        until(start(page, **small, k="7"))
+    assert set(calls) == {"doubt", "against"}
+    calls.clear()
+    for page in ("overview", "retrieval"):
+        until(start(page, **small, k="7"))
+    assert calls == []
 
 
 def test_a_page_that_was_left_waits_for_nothing_any_more(small, held, monkeypatch):

@@ -1,7 +1,6 @@
 """The finding, layer by layer: every layer raw and whitened, and a sentence that says which gain."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 
 import streamlit as st
 
@@ -16,8 +15,9 @@ from whitelab.sweeps.layer_gains import LayerGain
 from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.kept import kept
+from whitelab.ui.results.memory import memory
 from whitelab.ui.results.scores import layer_gains, number_of
-from whitelab.ui.results.study import study_job
+from whitelab.ui.results.study import named, study_job
 from whitelab.ui.sections.explanation import CONE, SMALL
 from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.chart import chart, clicked
@@ -187,7 +187,11 @@ def _picture(
         lambda: figures.layer_dumbbells(rows(gains), names, setting.whitening, space.n_layers, selected),
     )
     chart(figure, "layer-gains", lambda: rows(gains), on_select=lambda: take(clicked("layer-gains")))
-    against = partial(_against, space)
+
+    def against(gain: LayerGain, score: Score) -> str:
+        name = f"against({named((space, gain.raw.setting, score.setting))})"
+        return memory().made(("data", name), lambda: _against(space, gain, score))
+
     with st.container(key="said-gains"):
         st.markdown(kept("layer-gains-said", (tuple(gains), setting), lambda: finding(gains, setting, against)))
         st.markdown(above(gains, now))

@@ -4,6 +4,7 @@ import html
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import streamlit as st
 
@@ -124,7 +125,7 @@ def standings(results: Sequence[Retrieval], comparison: Comparison) -> None:
     """Before and after, whether the difference is real, and how many queries rose and fell."""
     if len(results) < 2:
         return
-    raw, white = against(results, metric=comparison.metric)
+    raw, white = _standings(tuple(results), comparison.metric)
     second = "recall@100" if comparison.metric != "recall@100" else "ndcg@10"
     before, after = (one.means[second] for one in results)
     moved = white.difference
@@ -161,7 +162,13 @@ def standings(results: Sequence[Retrieval], comparison: Comparison) -> None:
 
 def judged(results: Sequence[Retrieval], comparison: Comparison) -> str:
     """The verdict on the last of the results against the first."""
-    return against(results, metric=comparison.metric)[-1].verdict
+    return _standings(tuple(results), comparison.metric)[-1].verdict
+
+
+@lru_cache(16)
+def _standings(results: tuple[Retrieval, ...], metric: str) -> tuple[RetrievalStanding, ...]:
+    """`against`, once for all parts of a page; results are shared, so that for all visitors it is."""
+    return against(results, metric=metric)
 
 
 def _sentence(white: RetrievalStanding, comparison: Comparison, name: str) -> str:
@@ -175,7 +182,7 @@ def _sentence(white: RetrievalStanding, comparison: Comparison, name: str) -> st
 
 def by_layer(results: Sequence[Retrieval], comparison: Comparison, n_layers: int) -> None:
     """The metric by layer, as far as it is known."""
-    standing = against(results, metric=comparison.metric)
+    standing = _standings(tuple(results), comparison.metric)
     specs = dict.fromkeys(one.setting.whitening for one in results)
     curves = {
         spec: {
