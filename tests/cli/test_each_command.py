@@ -72,7 +72,7 @@ def test_json_is_one_document_on_stdout_in_a_real_process_and_wrong_input_one_li
     assert run.returncode == 0, run.stderr
     assert "Traceback" not in run.stderr
     assert (tmp_path / "wrong").read_text() == ""
-    error = "error: --layers 99 must lie between 0 and 3, the last layer"
+    error = "error: --layers 99 must lie between 0 and 3, the last layer, or between -4 and -1"
     assert (tmp_path / "complaint").read_text().splitlines() == [f"python -m whitelab score: {error}"]
     for name in calls:
         with subtests.test(name):

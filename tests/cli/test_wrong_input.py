@@ -23,6 +23,7 @@ WRONG = {
     "layer too high": (["score", "--layers", "1,9"], "--layers 1,9 must lie between 0 and 3, the last layer"),
     "layer below the first": (["score", "--layers=-5"], "--layers -5 must lie between 0 and 3"),
     "layer twice": (["score", "--layers", "1,1"], "--layers 1,1 must name at least one layer, and none twice"),
+    "layer below them all": (["score", "--layers=-5"], "or between -4 and -1"),
     "unknown whitening": (["score", "--whitening", "bleach"], "'bleach' must be one of none, center"),
     "unknown pooling": (["score", "--pooling", "max"], "invalid choice: 'max'"),
     "unknown aggregate": (["score", "--aggregate", "sum"], "invalid choice: 'sum'"),
@@ -135,6 +136,22 @@ BY_OPTIONS = {  # by these and the data alone
     "seed of fitsize": ("fitsize --seed -1", "--seed -1 must be a whole number"),
     "corpus": ("bits --corpus 9", "--corpus 9 must be at least n="),
     "two maps in an index": ("bits --corpus 900 --fit cross", "--fit cross fits 2 maps"),
+    "something else where to write": (
+        "whiten --export npz --out {place}/pairs.csv",
+        "is not an earlier export of",
+    ),
+    "a file where a folder goes": ("whiten --export onnx --out {place}/pairs.csv", "is not an earlier export of"),
+    "modules to export": (
+        "whiten --model output:bundled --export onnx --out {place}/none",
+        "--model output:bundled must be a transformer in ONNX, and it is what its modules make of the last layer; the "
+        "map alone can be exported (npz, faiss, safetensors)",
+    ),
+    "words to export": (
+        "whiten --model sif:bundled --export sentence-transformers --out {place}/none",
+        "--model sif:bundled must be a transformer in sentence-transformers, and it is a table of word embeddings",
+    ),
+    "pairs' own scope of a search": ("retrieve --fit task", "--fit task has no meaning without pairs; use corpus"),
+    "map that is not there": ("corpus apply {place}/none --out {place}/none2 --map m.npz", "there is no such file"),
     "curve of no k": ("kcurve --whitening none", "k has no meaning for --whitening none"),
     "curve of a search": ("retrieve --every-k", "k has no meaning for whitening='none'"),
     "curve of new weights": ("retrieve --every-k --whitening soft:gamma=auto", "weighs its directions anew at each k"),
@@ -193,6 +210,17 @@ def test_no_text_is_embedded_and_no_model_loaded_that_is_not_needed_to_refuse(
     assert message in err.splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["score --setting", "score --split", "whiten --export npz --out x.npz --setting", "compare --settings",
+     "compare --models", "similarity --against"],
+)  # fmt: skip
+def test_an_option_that_is_empty_as_an_unset_variable_leaves_it_is_refused(run, words):
+    status, out, err = run(*words.split(), "")
+    assert (status, out) == (2, "")
+    assert err == f"python -m whitelab {words.split()[0]}: error: {words.split()[-1]} '' must not be empty\n"
+
+
 def test_a_split_that_was_named_and_is_not_there_is_said_to_be_all(run, options, model, place):
     named = "has no splits: --split test is all of it"
     assert f"note: pairs.csv {named}" in run("score", *options, "--split", "test")[2]
@@ -214,7 +242,6 @@ def test_a_split_that_was_named_and_is_not_there_is_said_to_be_all(run, options,
         ("advise --for cluster", "purpose='cluster' must have -> --for cluster must have"),
         ("advise --gold-from 9", "gold_from=9 must divide -> --gold-from 9 must divide"),
         ("corpus fit here", "folder='here' must be -> folder='here' must be"),  # has no option
-        ("score --setting=", "setting='' must look -> --setting '' must look"),
     ],
 )
 def test_an_error_names_the_option_that_gave_a_value(run, monkeypatch, words, said):

@@ -14,9 +14,12 @@ from whitelab.cli.writing import in_options, note, options_of
 
 
 class _Store(argparse.Action):
-    """Keep the value of an option, and that it was given: a default may say the same."""
+    """Keep the value of an option, and that it was given: a default may say the same. An empty one, which a variable of
+    a script may have left, is refused but where that is the default."""
 
     def __call__(self, parser, namespace, values, option_string=None):
+        if values == "" != self.default and option_string:
+            parser.error(f"{option_string} '' must not be empty")
         setattr(namespace, self.dest, values)
         namespace.given = {*getattr(namespace, "given", ()), self.dest}
 

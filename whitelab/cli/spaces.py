@@ -321,9 +321,12 @@ def open_search(args, setting, beside=(), check=None, intervals=False):
 def setting_of_search(args):
     """`setting_of` where a retrieval set takes the place of pairs."""
     from whitelab.retrieval.embedded import FITS, check_setting
+    from whitelab.scoring.setting import Setting
 
     if getattr(args, "vectors", None) or getattr(args, "task", None):
         raise ValueError("--search goes with neither --vectors nor --task: documents and queries are embedded")
+    if getattr(args, "fit", None) == Setting.fit:
+        raise ValueError(f"fit={args.fit!r} has no meaning without pairs; use {', '.join(FITS)} or name other text")
     return check_setting(setting_of(args, tuple(FITS)))
 
 

@@ -92,16 +92,16 @@ def _setting(args):
     from whitelab.base.installation import EXTRAS, need
     from whitelab.encoding.names import check_alone
     from whitelab.whitening import of_rows
-    from whitelab.whitening.export import ALONE, FORMATS, check_holds, check_place
+    from whitelab.whitening.export import ALONE, FORMATS, check_holds, check_out
 
     setting, form = setting_of_either(args), FORMATS[args.export]
-    check_place(args.out)
-    check_alone(args.model)
+    check_out(args.export, args.out)
     if args.vectors and form.whole:
         raise ValueError(f"export={args.export!r} holds a model, which --vectors are without: use one of {ALONE}")
     if args.export in EXTRAS:
         need(args.export)
-    check_holds(args.export, setting.pooling)
+    check_holds(args.export, setting.pooling, args.model)
+    check_alone(args.model)
     if of_rows(setting.whitening) and not form.any_map:
         raise ValueError(f"export={args.export!r} holds a matrix, which {setting.whitening!r} is not: use safetensors")
     return setting

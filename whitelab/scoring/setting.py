@@ -169,7 +169,8 @@ class Setting:
         spec = str(whitening.parse(self.whitening, dim))
         whitening.check_k(self.k, spec, dim)
         if any(not -n_layers <= layer < n_layers for layer in self.layers):
-            raise ValueError(f"layers={list(self.layers)} must lie between 0 and {n_layers - 1}, the last layer")
+            last = f"{n_layers - 1}, the last layer, or between -{n_layers} and -1"
+            raise ValueError(f"layers={list(self.layers)} must lie between 0 and {last}")
         return replace(self, layers=check_layers(self.numbers(n_layers), n_layers), whitening=spec)
 
 

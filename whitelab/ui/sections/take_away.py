@@ -115,7 +115,7 @@ def _draw(parcel: Parcel) -> None:
     if st.session_state.get("format") not in (None, *labels):
         st.session_state["format"] = next(iter(labels))
     kind = choice("Format", tuple(labels), key="format", bind="query-params", format_func=labels.get)
-    if kind in export.FORMATS and (why := _why_not(kind, parcel.setting.pooling)):
+    if kind in export.FORMATS and (why := _why_not(kind, parcel)):
         st.info(plain(why))
         return
     if kind == SCIKIT and not parcel.has_rows:
@@ -134,10 +134,13 @@ def _draw(parcel: Parcel) -> None:
         st.code(lines(kind, parcel), language="python")
 
 
-def _why_not(kind: str, pooling: str) -> str:
-    """Why a format cannot hold a pooling; empty where it can."""
+def _why_not(kind: str, parcel: Parcel) -> str:
+    """Why a format cannot hold the model or its pooling; empty where it can."""
+    if parcel.given:
+        return ""
+    pooling = parcel.setting.pooling
     try:
-        export.check_holds(kind, pooling)
+        export.check_holds(kind, pooling, parcel.workspace.model.name)
     except export.ExportError as error:
         return f"{error}.{' Or turn off Vectors of length 1.' if pooling.startswith(UNIT) else ''}"
     return ""

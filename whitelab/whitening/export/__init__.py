@@ -1,16 +1,17 @@
 """A fitted map, alone or with its encoder -> files that other tools load without whitelab.
 
-`formats` lists the forms and `places` says where they may be written. A bare map is one file: `npz_file`,
-`safetensors_file`, `faiss_file`; `contents` is what these hold, and checks what is read back. With its encoder it is a
-`model_folder`: `sentence_transformers_folder`, or `onnx_folder`.
+`formats` lists the forms, `places` says where they may be written and `earlier` what they replace. A bare map is one
+file: `npz_file`, `safetensors_file`, `faiss_file`; `contents` is what these hold, and checks what is read back. With
+its encoder it is a `model_folder`: `sentence_transformers_folder`, or `onnx_folder`.
 """
 
+from whitelab.whitening.export.earlier import check_out
 from whitelab.whitening.export.faiss_file import faiss_bytes, to_faiss
 from whitelab.whitening.export.formats import ALONE, FORMATS, PROMPTED, RANDOM, SEARCHED, Format, Scale, check_holds
 from whitelab.whitening.export.model_folder import zip_folder
 from whitelab.whitening.export.npz_file import from_npz, npz_bytes, numpy_lines, scale_lines, to_npz
 from whitelab.whitening.export.onnx_folder import onnx_lines, to_onnx
-from whitelab.whitening.export.places import ExportError, check_place, target
+from whitelab.whitening.export.places import ExportError, target
 from whitelab.whitening.export.safetensors_file import from_safetensors, safetensors_bytes, to_safetensors
 from whitelab.whitening.export.sentence_transformers_folder import encoding_lines, to_sentence_transformers
 
@@ -24,7 +25,7 @@ __all__ = [
     "Format",
     "Scale",
     "check_holds",
-    "check_place",
+    "check_out",
     "encoding_lines",
     "faiss_bytes",
     "from_npz",

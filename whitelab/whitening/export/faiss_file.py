@@ -25,7 +25,7 @@ def to_faiss(path: str | Path, whitener: Map, protocol: Mapping | None = None) -
     has no place for a `protocol`: it follows the bytes that faiss reads, with whitelab's version, as JSON on
     a line of its own, the last but one. Raises ExportError where the file cannot be written.
     """
-    path = target(path, _is_faiss)
+    path = target(path, is_faiss)
     with writing(path):
         write_aside(path, faiss_bytes(whitener, protocol))
 
@@ -48,7 +48,8 @@ def faiss_bytes(whitener: Map, protocol: Mapping | None = None) -> bytes:
     return b"\n".join([faiss.vector_to_array(writer.data).tobytes(), as_json(record).encode(), MARK])
 
 
-def _is_faiss(path: Path) -> bool:
+def is_faiss(path: Path) -> bool:
+    """Whether `to_faiss` has written it."""
     try:
         with path.open("rb") as file:
             file.seek(-len(MARK), os.SEEK_END)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from whitelab.encoding.names import ONE_LAYER, ModelName
 from whitelab.encoding.pooling import POOLINGS
 from whitelab.whitening.export.places import ExportError
 
@@ -45,14 +46,16 @@ FORMATS = {
 ALONE = ", ".join(name for name, one in FORMATS.items() if not one.whole)
 
 
-def check_holds(form: str, pooling: str) -> str:
+def check_holds(form: str, pooling: str, model: str) -> str:
     """Return a pooling that a form of `FORMATS` holds, as all do that are without the encoder; raises ExportError
-    for another."""
+    for another, and for a `model` that it cannot hold."""
+    kind, alone = ModelName.parse(model).kind, f"the map alone can be exported ({ALONE})"
+    if FORMATS[form].whole and kind in ONE_LAYER:
+        label = FORMATS[form].label
+        raise ExportError(f"model={model!r} must be a transformer in {label}, and it is {ONE_LAYER[kind]}; {alone}")
     if FORMATS[form].whole and pooling not in POOLINGS:
-        raise ExportError(
-            f"pooling={pooling!r} must be one of {', '.join(POOLINGS)} in {FORMATS[form].label}; the map alone can be "
-            f"exported ({ALONE})"
-        )
+        poolings = ", ".join(POOLINGS)
+        raise ExportError(f"pooling={pooling!r} must be one of {poolings} in {FORMATS[form].label}; {alone}")
     return pooling
 
 

@@ -41,7 +41,8 @@ def checked(
 
     Raises ExportError for a map or a dtype that it cannot hold, ValueError for layers or a pooling that do not exist.
     """
-    layers, pooling = check_layers(layers, encoder.n_layers), check_holds(form, encoder.check_pooling(pooling))
+    layers = check_layers(layers, encoder.n_layers)
+    pooling = check_holds(form, encoder.check_pooling(pooling), encoder.name)
     whitener = as_affine(whitener)
     if whitener.mean.shape[0] != encoder.dim:
         raise ExportError(f"whitener must take the model's d={encoder.dim} dimensions, got {whitener.mean.shape[0]}")
@@ -62,7 +63,7 @@ def model_folder(folder: str | Path, record: Mapping) -> Iterator[Path]:
 
     Raises ExportError where it cannot be written, or what lies there is not an earlier export.
     """
-    folder = target(folder, _is_model_folder)
+    folder = target(folder, is_model_folder)
     with writing(folder), folder_aside(folder) as aside:
         yield aside
         files = sorted(path.relative_to(aside).as_posix() for path in aside.rglob("*") if path.is_file())
@@ -122,7 +123,7 @@ def encoder_record(encoder: Encoder, layers: tuple[int, ...], pooling: str, whit
     }
 
 
-def _is_model_folder(path: Path) -> bool:
+def is_model_folder(path: Path) -> bool:
     """Whether all that lies in the folder is of an earlier export."""
     if not path.is_dir():
         return False

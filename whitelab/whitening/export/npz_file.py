@@ -31,7 +31,7 @@ def to_npz(path: str | Path, whitener: Map, protocol: Mapping, scale: Scale | No
     version). No pickles: `numpy.load(path)` reads all of it. Raises ExportError where it cannot be written, for a map
     that keeps no direction, and for one that is no mean and matrix, as all but `to_safetensors` do.
     """
-    path = target(path, _is_npz)
+    path = target(path, is_npz)
     with writing(path):
         write_aside(path, npz_bytes(whitener, protocol, scale))
 
@@ -61,6 +61,8 @@ def from_npz(path: str | Path) -> tuple[Whitener, dict]:
         with np.load(expanded(path), allow_pickle=False) as file:
             facts, protocol = json.loads(str(file["whitener"])), json.loads(str(file["protocol"]))
             tensors = {name: torch.from_numpy(file[name]) for name in ("mean", "matrix")}
+    except FileNotFoundError:
+        raise ExportError(f"{wanted}, and there is no such file") from None
     except NOT_AN_NPZ:
         raise ExportError(wanted) from None
     return checked_map("affine", tensors, facts, protocol, wanted)
@@ -93,7 +95,8 @@ def whiten(x):
 '''
 
 
-def _is_npz(path: Path) -> bool:
+def is_npz(path: Path) -> bool:
+    """Whether `to_npz` has written it."""
     try:
         with np.load(path, allow_pickle=False) as file:
             return {"mean", "matrix", "protocol", "whitener", "whitelab"} <= set(getattr(file, "files", ()))

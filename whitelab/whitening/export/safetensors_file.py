@@ -25,7 +25,7 @@ def to_safetensors(path: str | Path, fitted: Map, protocol: Mapping) -> None:
     The only form for maps that are no mean and matrix; whitelab itself has to apply it. Raises ExportError where it
     cannot be written, and for a map that keeps no direction.
     """
-    path = target(path, _is_safetensors)
+    path = target(path, is_safetensors)
     with writing(path):
         write_aside(path, safetensors_bytes(fitted, protocol))
 
@@ -68,7 +68,8 @@ def _text_digest(about: Mapping[str, str]) -> str:
     return blake2b(json.dumps(texts).encode(), digest_size=16).hexdigest()
 
 
-def _is_safetensors(path: Path) -> bool:
+def is_safetensors(path: Path) -> bool:
+    """Whether `to_safetensors` has written it."""
     try:
         from_safetensors(path)
     except ExportError:
