@@ -46,11 +46,11 @@ FORMATS = {
 ALONE = ", ".join(name for name, one in FORMATS.items() if not one.whole)
 
 
-def check_holds(form: str, pooling: str, model: str) -> str:
+def check_holds(form: str, pooling: str, model: str = "") -> str:
     """Return a pooling that a form of `FORMATS` holds, as all do that are without the encoder; raises ExportError
-    for another, and for a `model` that it cannot hold."""
-    kind, alone = ModelName.parse(model).kind, f"the map alone can be exported ({ALONE})"
-    if FORMATS[form].whole and kind in ONE_LAYER:
+    for another, and for a `model` of a name that it cannot hold."""
+    alone = f"the map alone can be exported ({ALONE})"
+    if FORMATS[form].whole and model and (kind := ModelName.parse(model).kind) in ONE_LAYER:
         label = FORMATS[form].label
         raise ExportError(f"model={model!r} must be a transformer in {label}, and it is {ONE_LAYER[kind]}; {alone}")
     if FORMATS[form].whole and pooling not in POOLINGS:

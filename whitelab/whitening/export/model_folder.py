@@ -41,8 +41,7 @@ def checked(
 
     Raises ExportError for a map or a dtype that it cannot hold, ValueError for layers or a pooling that do not exist.
     """
-    layers = check_layers(layers, encoder.n_layers)
-    pooling = check_holds(form, encoder.check_pooling(pooling), encoder.name)
+    layers, pooling = check_layers(layers, encoder.n_layers), check_holds(form, encoder.check_pooling(pooling))
     whitener = as_affine(whitener)
     if whitener.mean.shape[0] != encoder.dim:
         raise ExportError(f"whitener must take the model's d={encoder.dim} dimensions, got {whitener.mean.shape[0]}")
