@@ -454,7 +454,9 @@ def test_the_line_of_a_run_says_what_it_started_from_and_was_scored_on(visit, sm
     made = json.loads(settings.read_text())
     made["config"] |= {"model": model, "evaluation": scored}
     settings.write_text(json.dumps(made))
-    assert said(visit(), words)
+    at = visit()
+    assert said(at, words)
+    assert table(at, "Run")["Start, sentences"].tolist() == [model.rpartition("/home/ann/")[2]]  # short
 
 
 def test_scores_that_run_the_other_way_are_noted_by_the_curve(visit, config, tmp_path):

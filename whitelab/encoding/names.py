@@ -77,11 +77,15 @@ class ModelName:
         return self.of(base) + ("" if self.blocks is None else f"[:{self.blocks}]")
 
     @property
+    def typed(self) -> str:
+        """The name as it is typed: `random@7:bundled:3`."""
+        return self.of(self.base) + ("" if self.blocks is None else f":{self.blocks}")
+
+    @property
     def anywhere(self) -> str:
         """The name under which it is found from any working directory."""
         folder = folder_of(self.base)
-        base = self.base if folder is None else str(folder.absolute())
-        return self.of(base) + ("" if self.blocks is None else f":{self.blocks}")
+        return self.typed if folder is None else replace(self, base=str(folder.absolute())).typed
 
     def of(self, base: str) -> str:
         """`base` with this name's kind before it."""

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from io import BytesIO
+from operator import attrgetter
 from pathlib import Path
 
 import streamlit as st
@@ -203,7 +204,7 @@ def _row(one: Entry) -> dict:
     gain = None
     if _known(found.start, "spearman") is not None and _known(found.best, "spearman") is not None:
         gain = found.best.spearman - found.start.spearman
-    steps = spaced(config.steps)
+    steps, of = spaced(config.steps), (start_of(config, attrgetter("typed")), config.without_paths()["corpus"])
     return {
         "Run": one.name,
         "Objective": found.label,
@@ -214,7 +215,7 @@ def _row(one: Entry) -> dict:
         "Steps × batch": f"{steps} × {config.batch * config.accumulation}" if config.batch else steps,
         "Rate": config.lr,
         "Seed": config.seed,
-        "Start, sentences": ", ".join(filter(None, (start_of(config), config.without_paths()["corpus"]))),
+        "Start, sentences": ", ".join(filter(None, of)),
     }
 
 
