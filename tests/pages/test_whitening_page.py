@@ -299,7 +299,10 @@ def test_raw_vectors_in_the_bar_are_said_to_stand_against_pca_whitening(small, s
 
 
 @pytest.mark.parametrize("form", [name for name, one in export.FORMATS.items() if one.whole])
-def test_a_model_folder_is_offered_only_of_poolings_that_it_can_hold(small, form):
+def test_a_model_folder_is_offered_only_of_models_and_poolings_that_it_can_hold(small, form):
+    at = until(start("whitening", **small | {"model": f"static:{small['model']}", "layers": "0"}, format=form))
+    assert said(at, f"must be a transformer in {export.FORMATS[form].label}, and it is a table of word embeddings")
+    assert "make-model" not in keys(at)
     at = until(start("whitening", **small, unit="true", format=form))
     assert said(
         at, f"in {export.FORMATS[form].label}; the map alone can be exported", "Or turn off Vectors of length 1."
