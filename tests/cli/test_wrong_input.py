@@ -221,6 +221,13 @@ def test_an_option_that_is_empty_as_an_unset_variable_leaves_it_is_refused(run, 
     assert err == f"python -m whitelab {words.split()[0]}: error: {words.split()[-1]} '' must not be empty\n"
 
 
+def test_a_column_may_be_called_by_nothing_as_pandas_calls_its_index(run, model, tmp_path):
+    (tmp_path / "texts.csv").write_text(",text\nr1,a man\nr2,a dog\n")
+    words = ("--text", str(tmp_path / "texts.csv"), "--id-column", "", "--out", str(tmp_path / "out"))
+    status, _, err = run("corpus", "embed", *words, "--model", model[1])
+    assert (status, "left out" in err) == (0, False)
+
+
 def test_a_split_that_was_named_and_is_not_there_is_said_to_be_all(run, options, model, place):
     named = "has no splits: --split test is all of it"
     assert f"note: pairs.csv {named}" in run("score", *options, "--split", "test")[2]

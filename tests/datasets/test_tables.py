@@ -353,7 +353,12 @@ def test_the_comma_stands_in_numbers_where_none_has_a_point_and_most_are_no_thou
     assert last("3,5", "-0,25", "4", "1,250") == ["3.5", "-0.25", "4", "1.250"]
     assert last("0,250", "0,500") == ["0.250", "0.500"]
     assert last("0,250", "1,500", "2,750") == ["0.250", "1.500", "2.750"]
-    assert last("1,250", "2,500", "950", "12,00") == ["1,250", "2,500", "950", "12,00"]
+    assert last(*["2,333", "3,667", "1,167", "4"] * 9, "3,5", "2,0") == ["2.333", "3.667", "1.167", "4"] * 9 + [
+        "3.5",
+        "2.0",
+    ]  # means of six
+    grouped = ["1,250", "12,500", "950"] * 12 + ["12,00"]
+    assert last(*grouped) == grouped
     assert last("3,5", "1,234,567", "4,5") == ["3,5", "1,234,567", "4,5"]
     assert last("3,5", "0.25") == ["3,5", "0.25"]
     assert last("1,250", "950", "2,000") == ["1,250", "950", "2,000"]
@@ -361,11 +366,18 @@ def test_the_comma_stands_in_numbers_where_none_has_a_point_and_most_are_no_thou
 
 @pytest.mark.parametrize(("name", "part"), [("a.csv", ";"), ("a.tsv", "\t")])
 def test_words_that_stand_for_no_number_make_no_column_of_numbers_one_of_texts(tmp_path, name, part):
-    path, rows = tmp_path / name, [("3,5", "NA", "NA")[i % 3] for i in range(30)]
+    path, rows = tmp_path / name, [(f"{i % 5},5", "NA", "NA")[i % 3] for i in range(30)]
     lines = [("sentence1", "sentence2", "score"), *(("Er geht.", "Sie.", number) for number in rows)]
     path.write_text("".join(part.join(row) + "\n" for row in lines))
-    assert [row[2] for _, row in tables.read_table(path).rows[1:]] == ["3.5", "NA", "NA"] * 10
+    assert [row[2] for _, row in tables.read_table(path).rows[1:]] == [one.replace(",", ".") for one in rows]
     assert load(path, keep_going=True).n_pairs == 10
+
+
+def test_a_few_numbers_among_words_make_no_column_of_numbers(tmp_path):
+    path, answers = tmp_path / "a.csv", ["ja", "nein", "3,5", "2,5", "ja"] * 4
+    lines = [("sentence1", "sentence2", "score"), *((f"Frage {i}", one, "4,5") for i, one in enumerate(answers))]
+    path.write_text("".join(";".join(row) + "\n" for row in lines))
+    assert load(path).second == tuple(answers)
 
 
 def test_one_long_row_does_not_make_a_table_slow_to_read(tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 from whitelab.base.wording import quantity, spaced
 from whitelab.cli.options import bin_option, device_option, dtype_option, json_option, layers_option, variant_options
 from whitelab.cli.spaces import say_if_changed
-from whitelab.cli.writing import note, progress
+from whitelab.cli.writing import COLUMN, note, progress
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -28,8 +28,9 @@ def _embed_options(step) -> None:
     from whitelab.encoding.pooling import POOLING_LABELS
 
     step.add_argument("--text", required=True, help="a file, folder or glob of .txt, .jsonl, .csv or .parquet")
-    step.add_argument("--text-column", default="text", help="of .jsonl, .csv and .parquet (default: text)")
-    step.add_argument("--id-column", default="id", help="of .jsonl, .csv and .parquet (default: id, or file and line)")
+    kinds = "of .jsonl, .csv and .parquet"
+    step.add_argument("--text-column", default="text", metavar=COLUMN, help=f"{kinds} (default: text)")
+    step.add_argument("--id-column", default="id", metavar=COLUMN, help=f"{kinds} (default: id, or file and line)")
     step.add_argument("--out", required=True, metavar="FOLDER", help="where the chunks go, and are found again")
     step.add_argument("--model", default="bundled", help="as everywhere (default: bundled)")
     step.add_argument("--pooling", default="mean", choices=tuple(POOLING_LABELS), help="as everywhere (default: mean)")

@@ -10,15 +10,15 @@ from collections.abc import Iterator, Sequence
 
 from whitelab.base.installation import RELEASE, MissingLibraryError, not_installed, program
 from whitelab.cli.commands import COMMANDS
-from whitelab.cli.writing import in_options, note, options_of
+from whitelab.cli.writing import COLUMN, in_options, note, options_of
 
 
 class _Store(argparse.Action):
     """Keep the value of an option, and that it was given: a default may say the same. An empty one, which a variable of
-    a script may have left, is refused but where that is the default."""
+    a script may have left, is refused but where that is the default, or names a column."""
 
     def __call__(self, parser, namespace, values, option_string=None):
-        if values == "" != self.default and option_string:
+        if values == "" != self.default and option_string and self.metavar != COLUMN:
             parser.error(f"{option_string} '' must not be empty")
         setattr(namespace, self.dest, values)
         namespace.given = {*getattr(namespace, "given", ()), self.dest}

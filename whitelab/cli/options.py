@@ -2,6 +2,8 @@
 
 import argparse
 
+from whitelab.cli.writing import COLUMN
+
 
 def json_option(parser: argparse.ArgumentParser, printed: str = "one JSON document on stdout") -> None:
     parser.add_argument("--json", action="store_true", help=f"print {printed}")
@@ -220,8 +222,8 @@ def layers_or_each(text: str) -> str | tuple[int, ...]:
 def column_options(parser: argparse.ArgumentParser) -> None:
     """Which columns of a labelled table hold what."""
     for name, what in (("text", "the text"), ("first", "the first text of a pair"), ("second", "the second text")):
-        parser.add_argument(f"--{name}", metavar="COLUMN", help=f"column of {what}, where its name does not say it")
-    parser.add_argument("--label", metavar="COLUMN", help="column of the label")
+        parser.add_argument(f"--{name}", metavar=COLUMN, help=f"column of {what}, where its name does not say it")
+    parser.add_argument("--label", metavar=COLUMN, help="column of the label")
 
 
 def names(text: str) -> list[str]:

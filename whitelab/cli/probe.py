@@ -14,7 +14,7 @@ from whitelab.cli.options import (
     task_names,
 )
 from whitelab.cli.spaces import open_store
-from whitelab.cli.writing import RowLog, left_out, note
+from whitelab.cli.writing import COLUMN, RowLog, left_out, note
 
 # Options that some classifiers have no use for -> the field of `How` that each is, and what it goes with.
 _OF_SOME = {
@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--task", default="all", help="'all', or names separated by commas, such as MR,TREC")
     parser.add_argument("--test", metavar="FILE", help="a second table that holds the test rows")
     column_options(parser)
-    parser.add_argument("--split-column", metavar="COLUMN", help="column that says train, dev or test")
+    parser.add_argument("--split-column", metavar=COLUMN, help="column that says train, dev or test")
     parser.add_argument(
         "--positive", metavar="CLASS", help="of pairs, the class that says that they match (RTE on the hub: 0)"
     )

@@ -14,6 +14,7 @@ from whitelab.base.wording import counted, number, quantity
 
 _ARGUMENT = re.compile(r"\b(?P<name>\w+)=(?P<value>'[^']*'|\[[^]]*\]|[^\s,;:()]+)")  # as the library's errors name one
 _GIVEN = ContextVar("given", default=None)  # the options of the command at work, in whose words notes are said
+COLUMN = "COLUMN"  # the metavar of options that name one, whose name may be empty as that of pandas' index is
 SECONDS = 10  # between two lines of progress in a file
 SHOWN = 5  # rows left out that are said of each kind
 

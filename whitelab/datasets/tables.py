@@ -254,8 +254,8 @@ def _cells(split: Callable[[str], tuple[str, ...]], line: str) -> tuple[str, ...
 def _pointed(rows: Sequence[tuple[str, ...]], delimiter: str) -> Sequence[tuple[str, ...]]:
     """The rows with a point in numbers of each column in which the comma stands for it, as spreadsheets write them.
 
-    That is a column of numbers, between semicolons always, and else where none has a point and no more with a comma
-    may be thousands, as 1,234 may, than not, or one begins with 0.
+    That is a column of numbers, between semicolons always, and else where none has a point and not all with a comma, or
+    nearly all, may be thousands, as 1,234 may and 0,250 may not.
     """
     width = Counter(map(len, rows)).most_common(1)[0][0] if rows else 0
     places = [place for place in range(width) if _has_decimal_commas(rows, place, delimiter)]
@@ -274,13 +274,14 @@ def _has_decimal_commas(rows: Sequence[tuple[str, ...]], place: int, delimiter: 
         return False
     others = [row[place] for row in rows if len(row) > place and "," not in row[place] and row[place].strip()]
     numbers = [cell for cell in others if as_number(cell) is not None]
-    words = {*commas, *others} - {match[0] for match in found} - {*numbers}  # a text, or the few that stand for none
-    if len(found) + len(numbers) < len(words):
+    kinds = {match[0] for match in found} | {*numbers}
+    few = 2 * len({*commas, *others} - kinds) < len(kinds)  # words that stand for no number, as NA does
+    if not few and 2 * (len(found) + len(numbers)) < len(commas) + len(others):
         return False
     if delimiter == ";":
         return True
     thousands = sum(bool(re.fullmatch(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*", match[0])) for match in found)
-    grouped = 2 * thousands > len(found) and not any(match[0].lstrip(" \t+-").startswith("0") for match in found)
+    grouped = thousands > 0.95 * len(found) and not any(match[0].lstrip(" \t+-").startswith("0") for match in found)
     return not (grouped or any("." in cell for cell in numbers) or any(map(_MILLIONS.fullmatch, commas)))
 
 
