@@ -12,27 +12,32 @@ if (!window.whitelabSteps) {
     acted = false
     return push.apply(this, step)
   }
-  // Streamlit may take its first steps before this runs, where it finds a link in other words than its own: who goes
-  // back goes over them too, also after a reload. Where one came back to was taken by a hand. An entry's key stays, while
-  // the index of `activation` is -1 once replaceState has put another in its place.
+  // Streamlit may take its first steps before this runs, where it finds a link in other words than its own: whoever
+  // goes back or forward goes over them, also after a reload. An entry's key stays, while the index of `activation` is
+  // -1 once replaceState has put another in its place.
   const came = window.navigation?.activation
-  if (came) {
-    const entries = navigation.entries(), here = navigation.currentEntry
-    const passed = new Set(JSON.parse(sessionStorage.whitelabPassed ?? "[]"))
-    if (["push", "replace"].includes(came.navigationType)) {
-      const wentBack = entries[here.index + 1]?.sameDocument  // already
-      const begun = here.index + (wentBack ? 1 : 0)
-      const opened = entries.findIndex(entry => entry.key === came.entry.key)
-      if (opened >= 0) for (const entry of entries.slice(opened, begun)) passed.add(entry.key)
-    } else passed.delete(here.key)
-    sessionStorage.whitelabPassed = JSON.stringify([...passed])
-    const over = () => {
+  if (came?.entry) {
+    const entries = navigation.entries(), here = navigation.currentEntry.index
+    const passed = new Set()
+    try {
+      for (const key of JSON.parse(sessionStorage.whitelabPassed ?? "[]")) passed.add(key)
+    } catch {}  // a browser may deny it
+    const first = ["push", "replace"].includes(came.navigationType)
+    const wentBack = first && entries[here + 1]?.sameDocument  // already
+    const opened = entries.findIndex(entry => entry.key === came.entry.key)
+    if (opened >= 0) for (const entry of entries.slice(opened, here + (wentBack ? 1 : 0))) passed.add(entry.key)
+    try {
+      sessionStorage.whitelabPassed = JSON.stringify([...passed])
+    } catch {}
+    const over = step => {
       const entries = navigation.entries(), here = navigation.currentEntry.index
       let to = here
-      while (passed.has(entries[to]?.key)) to--
-      if (to < here) history.go(to - here)
+      while (passed.has(entries[to]?.key)) to += step
+      if (to !== here) history.go(to - here)
     }
-    addEventListener("popstate", over)
-    over()
+    navigation.addEventListener("currententrychange", ({ navigationType, from }) => {
+      if (navigationType === "traverse") over(from.index < navigation.currentEntry.index ? 1 : -1)
+    })
+    over(first ? -1 : 1)
   }
 }
