@@ -178,9 +178,12 @@ def test_every_model_is_called_by_a_name_of_its_own_and_two_spellings_of_one_pla
     assert tuple(called(models).values()) == names
 
 
-def test_the_folder_one_is_in_is_called_by_its_name(place, monkeypatch):
-    monkeypatch.chdir(place)
-    assert called((".", "bundled")) == {".": place.name, "bundled": "all-MiniLM-L6-v2"}
+def test_the_folder_one_is_in_is_called_by_its_name_and_told_from_another_of_that_name(tmp_path, monkeypatch):
+    for name in ("one", "two"):
+        (tmp_path / name / "model").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "one" / "model")
+    assert called((".", "bundled")) == {".": "model", "bundled": "all-MiniLM-L6-v2"}
+    assert called((".", "../../two/model")) == {".": "one/model", "../../two/model": "two/model"}
 
 
 def test_a_task_that_is_not_there_says_so(encoder, place):

@@ -136,6 +136,20 @@ def test_one_visitor_cannot_cancel_what_another_waits_for(open_page, held):
     assert at.run().metric[0].value == "result"
 
 
+def test_a_job_that_ends_for_who_stopped_waiting_is_not_said_to_be_cancelled(open_page, held, monkeypatch):
+    def just_before(job, key):
+        held.release.set()
+        assert job.join(PATIENCE)
+        return ending(job, key)
+
+    at, ending = open_page(held), shown_jobs.ending
+    jobs().get("a").watch("another visitor")
+    monkeypatch.setattr(shown_jobs, "ending", just_before)
+    at.button[0].click().run()
+    assert [one.value.partition(".")[0] for one in at.info] == ["Embedding demo goes on for another visitor"]
+    assert at.run().metric[0].value == "result"
+
+
 @pytest.mark.parametrize("opened", ["open_page", "open_growing"])
 def test_work_that_ends_between_two_looks_at_it_is_done_and_not_cancelled(request, opened, held, monkeypatch):
     def too_soon(job, *asked):

@@ -19,7 +19,16 @@ from whitelab.datasets import Problem
 from whitelab.encoding.catalogue import known_layers
 from whitelab.encoding.checkpoints import version
 from whitelab.encoding.encoders import Encoder, load_encoder
-from whitelab.encoding.names import BUNDLED, BUNDLED_NAME, ONE_LAYER, WORD_TABLES, ModelError, ModelName, shown_name
+from whitelab.encoding.names import (
+    BUNDLED,
+    BUNDLED_NAME,
+    ONE_LAYER,
+    WORD_TABLES,
+    ModelError,
+    ModelName,
+    folder_of,
+    shown_name,
+)
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Protocol, Setting, parse_settings
 from whitelab.statistics.correlation import Judged
@@ -187,7 +196,8 @@ def called(models: Sequence[str]) -> dict[str, str]:
     for model in models:
         with contextlib.suppress(ModelError):  # said in its cells
             name, found[model] = ModelName.parse(model), shown_name(model)
-            parts = PurePath(BUNDLED_NAME if name.base == BUNDLED else name.base).parts or (name.base,)
+            folder, base = folder_of(name.base), BUNDLED_NAME if name.base == BUNDLED else name.base
+            parts = (folder.resolve() if folder else PurePath(base)).parts or (base,)
             known.setdefault((name.kind, name.seed, name.blocks, parts[-1]), {})[model] = name, parts
     for alike in known.values():
         count, places = 1, {parts for _, parts in alike.values()}

@@ -87,7 +87,7 @@ def has_left(job: Job, key: str) -> bool:
 
 def ending(job: Job, key: str) -> tuple[Callable[[str], Any], str, str]:
     """How to say why there is no result, and the label of the button that asks for it again."""
-    if not job.finished:
+    if job.state not in ("failed", "cancelled"):
         return st.info, f"{job.title} goes on for another visitor. You stopped waiting for it.", "Wait again"
     job.shown = True
     st.session_state[f"{key}-seen"] = job.number

@@ -189,8 +189,8 @@ def _picture(
     chart(figure, "layer-gains", lambda: rows(gains), on_select=lambda: take(clicked("layer-gains")))
 
     def against(gain: LayerGain, score: Score) -> str:
-        name = f"against({named((space, gain.raw.setting, score.setting))})"
-        return memory().made(("data", name), lambda: _against(space, gain, score))
+        name = named((space, gain.raw.setting, score.setting))
+        return memory().made(("against", name), lambda: _against(space, gain, score))
 
     with st.container(key="said-gains"):
         st.markdown(kept("layer-gains-said", (tuple(gains), setting), lambda: finding(gains, setting, against)))
