@@ -47,6 +47,15 @@ def test_a_setting_is_the_options_it_stands_for(document, model, place, case):
     assert whole == apart
 
 
+@pytest.mark.parametrize("command", ["score", "calibrate", "retrieve", "calibrate --search"])
+def test_the_setting_that_a_record_names_gives_the_same_record(document, model, place, command):
+    search = command == "retrieve" or "--search" in command
+    argv = [*command.split(), *model, "--data", place / ("search" if search else "tasks")]
+    record = document(*argv, "--layers=1,-1", "--whitening", "soft", "--k", "5", "--fit", "both" if search else "cross")
+    assert record["setting"].startswith("mean/L1+L3:soft:gamma=0.5,alpha=0@5 fit=")
+    assert document(*argv, "--setting", record["setting"]) == record
+
+
 def test_a_setting_may_name_other_text_with_blanks(document, options, tmp_path):
     path = tmp_path / "other text; 100 % new.txt"
     path.write_text("".join(f"Sentence {i} about thing {i % 7}.\n" for i in range(40)))

@@ -318,7 +318,9 @@ def test_a_step_without_a_score_says_why_and_the_others_go_on(place, encoder, tm
     found = next(walks(encoder, str(tmp_path), ["few"], "whiteningbert", "simcse", **options))
     assert found.start is None
     assert found.difference is None
-    assert {step.reason for step in found.steps} == {"layers=[9] must lie between 0 and 3, the last layer, or between -4 and -1"}
+    assert {step.reason for step in found.steps} == {
+        "layers=[9] must lie between 0 and 3, the last layer, or between -4 and -1"
+    }
     assert next(walks(encoder, str(tmp_path), ["few"], "whiteningbert", "mteb")).end is not None
 
 

@@ -59,7 +59,7 @@ def run(args):
             or f"gold from the cosine, cross-fitted: off by {gold.error:.3f} ({gold.low:.3f} to {gold.high:.3f}), "
             f"raw {raw.gold.error:.3f}, their mean {gold.error_of_mean:.3f}"
         )
-    return found.as_dict() | {"cosines": means, "raw": _brief(raw)}, [*lines, found.line()]
+    return _recorded(found, means, raw), [*lines, found.line()]
 
 
 def _searched(args, space, setting) -> tuple[dict, list[str]]:
@@ -82,7 +82,7 @@ def _searched(args, space, setting) -> tuple[dict, list[str]]:
         f"({100 * cut.recall_low:.1f} to {100 * cut.recall_high:.1f}), raw {100 * before.recall:.1f} %; of those above "
         f"it {100 * cut.precision:.1f} % were judged relevant",
     ]
-    return found.as_dict() | {"cosines": means, "raw": _brief(raw)}, [*lines, found.line()]
+    return _recorded(found, means, raw), [*lines, found.line()]
 
 
 def _spread(random) -> str:
@@ -115,6 +115,11 @@ def _meant(cosine: float, found, raw, **gold) -> dict:
     """What one cosine means under the setting, its gold where there is one, and its percentile raw."""
     now, before = found.random.percentile(cosine), raw.random.percentile(cosine)
     return {"cosine": cosine, "percentile": now, **gold, "raw": before}
+
+
+def _recorded(found, means, raw) -> dict:
+    setting = {"setting": str(found.protocol.setting)}
+    return setting | found.as_dict() | {"cosines": means, "raw": _brief(raw)}
 
 
 def _brief(raw) -> dict:

@@ -67,7 +67,7 @@ def _one(space, results, per_query: bool) -> tuple[dict, list[str]]:
 
     result = results[-1]
     standings = {name: against(results, metric=name)[-1] for name in METRICS}
-    record = result.as_dict()
+    record = {"setting": str(result.setting)} | result.as_dict()
     for one in standings.values():
         record |= one.interval()
     if len(results) > 1:
@@ -120,7 +120,7 @@ def _each(space, setting) -> tuple[dict, list[str]]:
         here = setting.with_(layers=(layer,))
         results = [retrieve(space, one) for one in dict.fromkeys((here.raw, here))]
         standing, raw = against(results)[-1], results[0].means
-        record = {"layer": layer} | results[-1].means | standing.interval()
+        record = {"layer": layer, "setting": str(here)} | results[-1].means | standing.interval()
         records.append(record | {"raw": raw, "against_raw": standing.as_dict()})
         moved = standing.difference
         found = f"{standing.low:.4f} to {standing.high:.4f}"
