@@ -357,6 +357,7 @@ def test_the_comma_stands_in_numbers_where_none_has_a_point_and_most_are_no_thou
         "3.5",
         "2.0",
     ]  # means of six
+    assert last("2,333", "3,667", "1,167", "2,5")[0] == "2.333"
     grouped = ["1,250", "12,500", "950"] * 12 + ["12,00"]
     assert last(*grouped) == grouped
     assert last("3,5", "1,234,567", "4,5") == ["3,5", "1,234,567", "4,5"]
@@ -365,8 +366,9 @@ def test_the_comma_stands_in_numbers_where_none_has_a_point_and_most_are_no_thou
 
 
 @pytest.mark.parametrize(("name", "part"), [("a.csv", ";"), ("a.tsv", "\t")])
-def test_words_that_stand_for_no_number_make_no_column_of_numbers_one_of_texts(tmp_path, name, part):
-    path, rows = tmp_path / name, [(f"{i % 5},5", "NA", "NA")[i % 3] for i in range(30)]
+@pytest.mark.parametrize("word", ["NA", "n/a", "?"])
+def test_words_that_stand_for_no_number_make_no_column_of_numbers_one_of_texts(tmp_path, name, part, word):
+    path, rows = tmp_path / name, [(f"{i % 2},5", word, word)[i % 3] for i in range(30)]
     lines = [("sentence1", "sentence2", "score"), *(("Er geht.", "Sie.", number) for number in rows)]
     path.write_text("".join(part.join(row) + "\n" for row in lines))
     assert [row[2] for _, row in tables.read_table(path).rows[1:]] == [one.replace(",", ".") for one in rows]
@@ -374,7 +376,7 @@ def test_words_that_stand_for_no_number_make_no_column_of_numbers_one_of_texts(t
 
 
 def test_a_few_numbers_among_words_make_no_column_of_numbers(tmp_path):
-    path, answers = tmp_path / "a.csv", ["ja", "nein", "3,5", "2,5", "ja"] * 4
+    path, answers = tmp_path / "a.csv", ["ja", "nein", "ja"] * 10 + [f"{i},866" for i in range(20)]
     lines = [("sentence1", "sentence2", "score"), *((f"Frage {i}", one, "4,5") for i, one in enumerate(answers))]
     path.write_text("".join(";".join(row) + "\n" for row in lines))
     assert load(path).second == tuple(answers)

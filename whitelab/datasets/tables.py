@@ -254,8 +254,8 @@ def _cells(split: Callable[[str], tuple[str, ...]], line: str) -> tuple[str, ...
 def _pointed(rows: Sequence[tuple[str, ...]], delimiter: str) -> Sequence[tuple[str, ...]]:
     """The rows with a point in numbers of each column in which the comma stands for it, as spreadsheets write them.
 
-    That is a column of numbers, between semicolons always, and else where none has a point and not all with a comma, or
-    nearly all, may be thousands, as 1,234 may and 0,250 may not.
+    That is a column of numbers, between semicolons always, and else where none has a point and not all with a comma may
+    be thousands, as 1,234 may and 0,250 may not, nor nearly all beside hundreds.
     """
     width = Counter(map(len, rows)).most_common(1)[0][0] if rows else 0
     places = [place for place in range(width) if _has_decimal_commas(rows, place, delimiter)]
@@ -268,23 +268,23 @@ def _pointed(rows: Sequence[tuple[str, ...]], delimiter: str) -> Sequence[tuple[
 
 
 def _has_decimal_commas(rows: Sequence[tuple[str, ...]], place: int, delimiter: str) -> bool:
-    commas = [row[place] for row in rows if len(row) > place and "," in row[place]]
-    found = [match for cell in commas if (match := DECIMAL_COMMA.match(cell))]
-    if not found:
-        return False
-    others = [row[place] for row in rows if len(row) > place and "," not in row[place] and row[place].strip()]
-    numbers = [cell for cell in others if as_number(cell) is not None]
-    kinds = {match[0] for match in found} | {*numbers}
-    few = 2 * len({*commas, *others} - kinds) < len(kinds)  # words that stand for no number, as NA does
-    if not few and 2 * (len(found) + len(numbers)) < len(commas) + len(others):
+    cells = [row[place] for row in rows if len(row) > place and row[place].strip().casefold() not in _MISSING]
+    found = [cell for cell in cells if DECIMAL_COMMA.match(cell)]
+    numbers = [number for cell in cells if "," not in cell and (number := as_number(cell)) is not None]
+    if not found or 2 * (len(found) + len(numbers)) < len(cells):
         return False
     if delimiter == ";":
         return True
-    thousands = sum(bool(re.fullmatch(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*", match[0])) for match in found)
-    grouped = thousands > 0.95 * len(found) and not any(match[0].lstrip(" \t+-").startswith("0") for match in found)
-    return not (grouped or any("." in cell for cell in numbers) or any(map(_MILLIONS.fullmatch, commas)))
+    if any(map(_MILLIONS.fullmatch, cells)) or any("." in cell for cell in cells if as_number(cell) is not None):
+        return False
+    odd = [cell for cell in found if not _THOUSANDS.fullmatch(cell)]
+    hundreds = any(abs(number) >= 100 for number in numbers)
+    return any(map(_BELOW_ONE.match, odd)) or len(odd) > (len(found) / 20 if hundreds else 0)
 
 
+_MISSING = ("", "na", "n/a", "nan", "none", "null", "nil", "-", "?")
+_THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*")
+_BELOW_ONE = re.compile(r"\s*[+-]?0")
 _MILLIONS = re.compile(r"\s*[+-]?\d{1,3}(,\d{2,3})+,\d{3}\s*")
 
 

@@ -38,6 +38,6 @@ if (!window.whitelabSteps) {
     navigation.addEventListener("currententrychange", ({ navigationType, from }) => {
       if (navigationType === "traverse") over(from.index < navigation.currentEntry.index ? 1 : -1)
     })
-    over(first ? -1 : 1)
+    over(first || came.from?.index > here ? -1 : 1)
   }
 }
