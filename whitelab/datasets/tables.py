@@ -282,7 +282,7 @@ def _has_decimal_commas(rows: Sequence[tuple[str, ...]], place: int, delimiter: 
     return any(map(_BELOW_ONE.match, odd)) or len(odd) > (len(found) / 20 if hundreds else 0)
 
 
-_MISSING = ("", "na", "n/a", "nan", "none", "null", "nil", "-", "?")
+_MISSING = ("", "na", "n/a", "#n/a", "nan", "none", "null", "nil", "-", "?", "k.a.", "k. a.", "n.b.")
 _THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*")
 _BELOW_ONE = re.compile(r"\s*[+-]?0")
 _MILLIONS = re.compile(r"\s*[+-]?\d{1,3}(,\d{2,3})+,\d{3}\s*")
