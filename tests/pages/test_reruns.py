@@ -48,14 +48,23 @@ def test_malformed_rows_of_the_text_to_fit_on_are_listed_and_left_out_on_request
     assert failed(choose(at, lambda at: at.error, keep=False), "1 row cannot be read.")
 
 
-def test_another_k_computes_no_curve_anew(small, monkeypatch):
-    calls = []
+@pytest.fixture
+def calls_of(monkeypatch):
+    """The names of functions, each of a module, as they are called."""
 
-    def counted(f):
-        return wraps(f)(lambda *args, **options: calls.append(f.__name__) or f(*args, **options))
+    def noted(*functions):
+        calls = []
+        for module, name in functions:
+            f = getattr(module, name)
+            call = wraps(f)(lambda *args, f=f, **options: calls.append(f.__name__) or f(*args, **options))
+            monkeypatch.setattr(module, name, call)
+        return calls
 
-    for module, name in ((scores, "k_curve"), (layer_maps, "pair_curves")):
-        monkeypatch.setattr(module, name, counted(getattr(module, name)))
+    return noted
+
+
+def test_another_k_computes_no_curve_anew(small, calls_of):
+    calls = calls_of((scores, "k_curve"), (layer_maps, "pair_curves"))
     at = until(start("dimensions", **small, k="20"))
     until(go_to(at, "layers"))
     assert set(calls) == {"k_curve", "pair_curves"}
@@ -81,14 +90,8 @@ def test_another_k_probes_no_raw_layer_again(small, monkeypatch):
     assert set(tried) == {"pca"}
 
 
-def test_what_stands_against_a_score_is_worked_out_for_one_visitor_and_not_for_the_next(small, monkeypatch):
-    calls = []
-
-    def counted(f):
-        return wraps(f)(lambda *args, **options: calls.append(f.__name__) or f(*args, **options))
-
-    for module, name in ((layer_gains, "doubt"), (rankings, "against")):
-        monkeypatch.setattr(module, name, counted(getattr(module, name)))
+def test_what_stands_against_a_score_is_worked_out_for_one_visitor_and_not_for_the_next(small, calls_of):
+    calls = calls_of((layer_gains, "doubt"), (rankings, "against"))
     for page in ("overview", "retrieval"):
         until(start(page, **small, k="7"))
     assert set(calls) == {"doubt", "against"}
