@@ -530,10 +530,10 @@ def test_one_quotation_does_not_put_the_quotes_round_all_cells_into_the_texts(tm
 
 
 def test_one_quotation_among_the_first_bytes_of_a_long_csv_is_one(tmp_path):
-    rows = [f'{i}; "Hi" she said' if i % 1000 == 700 else f"{i}; A man, number {i}, walks" for i in range(5000)]
+    rows = [f'{i}; "Hi" she said' if i % 2500 == 700 else f"{i}; A man, number {i}, walks" for i in range(5000)]
     (tmp_path / "a.csv").write_text("\n".join(["id; text", *rows]) + "\n")
     texts = [text for _, text in read_texts(tmp_path, pytest.fail)]
-    assert texts.count('"Hi" she said') == 5
+    assert texts.count('"Hi" she said') == 2
 
 
 @pytest.mark.parametrize("padding", range(0, 35, 7))

@@ -340,7 +340,9 @@ def test_between_semicolons_the_comma_stands_in_numbers_and_bars_part_a_csv_too(
         ("bare.csv", "wert,satz1,satz2,mehr", "{},Er,Sie", False),  # two numbers between commas
     ],
 )
-def test_the_comma_stands_in_numbers_where_none_has_a_point_and_most_are_no_thousands(tmp_path, name, head, line, read):
+def test_the_comma_stands_in_numbers_where_none_has_a_point_and_not_all_may_be_thousands(
+    tmp_path, name, head, line, read
+):
     def last(*numbers):
         path = tmp_path / name
         path.write_text("\n".join([head, *(line.format(number) for number in numbers)]) + "\n")
@@ -382,7 +384,7 @@ def test_a_few_numbers_among_words_make_no_column_of_numbers(tmp_path):
     assert load(path).second == tuple(answers)
 
 
-def test_one_long_row_does_not_make_a_table_slow_to_read(tmp_path):
+def test_one_long_row_adds_no_columns_to_be_looked_through(tmp_path):
     narrow, wide = tmp_path / "narrow.tsv", tmp_path / "wide.tsv"
     rows = "One.\tTwo.\t3\n" * 3000
     narrow.write_text(rows)
