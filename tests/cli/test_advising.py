@@ -75,7 +75,7 @@ def test_what_does_not_go_together_is_one_line(run, model, options, place):
             [*model, "--data", place / "search", "--for", "threshold"],
             "--for threshold cannot be told from search",
         ),
-        ([*model, "--data", place / "search", "--fit", "cross"], "--fit cross goes with pairs, not with search"),
+        ([*model, "--data", place / "search", "--fit", "cross"], "--fit goes with pairs, not with search"),
         (
             [*options, "--label", "score"],
             "not with pairs: a table of texts with labels goes with --for classify or cluster",

@@ -113,7 +113,7 @@ def test_an_export_carries_what_its_cosines_mean(document, options, space, tmp_p
         (["bits", "--codes", "int8+opq"], "rotation='opq' goes with a product quantiser"),
         (["bits", "--beside", "pcaa"], "pcaa"),
         (["bits", "--seed", "-1"], "--seed -1 must be a whole number of at least 0"),
-        (["bits", "--search", "--task", "x"], "--search goes with neither --vectors nor --task"),
+        (["bits", "--search", "--task", "x"], "--search does not go with --task"),
         (["bits", "--search", "--fit", "cross"], "--fit cross has no meaning without pairs"),
         (["bits", "--codes", "float32", "--corpus", "3"], "--corpus 3 must be at least n="),
         (["bits", "--search", "--corpus", "3"], "--corpus goes with pairs"),

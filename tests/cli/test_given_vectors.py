@@ -154,6 +154,7 @@ def test_gold_may_lie_in_a_file_of_its_own(document, options, embedded, tmp_path
     [
         (["--vectors", "nowhere.npz"], "nowhere.npz: no such file"),
         (["--vectors", "EMBEDDED", "--model", "bert"], "--model bert does not go with --vectors"),
+        (["--vectors", "EMBEDDED", "--columns", "a", "b", "c"], "--columns a b c does not go with --vectors"),
         (["--vectors", "EMBEDDED", "--model", "bundled"], "--model bundled does not go with --vectors"),
         (["--dtype=float32", "--vectors", "EMBEDDED"], "--dtype float32 does not go with --vectors"),
         (["--vectors", "EMBEDDED", "--num-layers", "2"], "--num-layers 2 does not go with --vectors"),

@@ -53,6 +53,7 @@ WRONG = {
         ["whiten", "--data", "/no/such/folder", "--export", "npz", "--out", "/no/such/place/map.npz"],
         "must lie in a folder that exists",
     ),
+    "columns of nothing that is scored": (["train", "--columns", "a", "b", "c"], "--columns goes with --eval"),
     "a pooling that no graph has, likewise": (
         ["whiten", "--data", "/no/such/folder", "--pooling", "wk", "--export", "onnx", "--out", "graph"],
         "--pooling wk must be one of",
@@ -151,6 +152,13 @@ BY_OPTIONS = {  # by these and the data alone
         "--model sif:bundled must be a transformer in sentence-transformers, and it is a table of word embeddings",
     ),
     "pairs' own scope of a search": ("retrieve --fit task", "--fit task has no meaning without pairs; use corpus"),
+    "columns of a search": ("calibrate --search --columns a b c", "--search does not go with --columns"),
+    "columns of other tasks": ("advise --for classify --columns a b c", "--columns goes with pairs, not with texts"),
+    "columns and splits": (
+        "score --whitening pca --fit splits --columns a b c",
+        "--fit splits has no meaning for one table, which --columns is for",
+    ),
+    "two columns": ("score --columns a b", "--columns a,b must name three columns"),
     "map that is not there": ("corpus apply {place}/none --out {place}/none2 --map m.npz", "there is no such file"),
     "curve of no k": ("kcurve --whitening none", "k has no meaning for --whitening none"),
     "curve of a search": ("retrieve --every-k", "k has no meaning for whitening='none'"),

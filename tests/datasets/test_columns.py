@@ -60,6 +60,64 @@ def test_an_unclear_table_lists_its_columns_and_what_is_needed(tmp_path, text, f
         load(write(tmp_path / "a.tsv", text))
 
 
+ODD = "id,premise text,the other,mean mark,spread,from\n1,a,b,2,0.1,news\n2,c,d,3,0.2,web\n3,e,f,many,0.3,web\n"
+
+
+@pytest.mark.parametrize("asked", [("premise text", "the other", "mean mark"), ("the other", "premise text", "spread")])
+def test_named_columns_are_read_as_under_names_that_are_known(tmp_path, asked):
+    odd = write(tmp_path / "a" / "odd.csv", ODD.replace("many", "4"))
+    header, _, body = ODD.replace("many", "4").partition("\n")
+    known = dict(zip(asked, ("sentence1", "sentence2", "score"), strict=True))
+    header = ",".join(known.get(name, name) for name in header.split(","))
+    renamed = write(tmp_path / "b" / "odd.csv", f"{header}\n{body}")
+    got, wanted = load(odd, columns=asked), load(renamed)
+    assert (got.first, got.second, got.gold.tolist()) == (wanted.first, wanted.second, wanted.gold.tolist())
+    assert got.subset_names == ("odd",)
+
+
+def test_a_fourth_column_is_the_subset_and_rows_that_cannot_be_used_are_told(tmp_path):
+    odd = write(tmp_path / "odd.csv", ODD)
+    asked = ("premise text", "the other", "mean mark", "from")
+    with pytest.raises(MalformedRows) as error:
+        load(odd, columns=asked)
+    assert reasons(error) == [(4, "score 'many' is not a number")]
+    pairs = load(odd, columns=asked, keep_going=True)
+    assert (pairs.subset_names, pairs.subset.tolist()) == (("news", "web"), [0, 1])
+
+
+def test_columns_without_names_are_called_by_their_place(tmp_path):
+    rows = "".join(f"{i}\ta {i}\tb {i}\t{i % 3}\n" for i in range(5))
+    pairs = load(write(tmp_path / "a.tsv", rows), columns=("column 2", "column 3", "column 4"))
+    assert (pairs.first[0], pairs.second[4], pairs.gold.tolist()) == ("a 0", "b 4", [0, 1, 2, 0, 1])
+
+
+def test_names_in_the_first_line_are_names_whatever_stands_below(tmp_path):
+    """Where no column holds numbers, the first line is taken for a row, unless it has the names that are asked for."""
+    text = "left side of it\tright side of it\tmark\na cat\ta dog\t\n"
+    with pytest.raises(MalformedRows) as error:
+        load(write(tmp_path / "a.tsv", text), columns=("left side of it", "right side of it", "mark"))
+    assert [line for line, _ in reasons(error)] == [2]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (("premise text", "the other"), "must name three columns"),
+        ("abc", "must name three columns"),
+        (("premise text", "the other", "mark"), "score='mark' must be one of the columns id, premise text, the other"),
+        (("premise text", "premise text", "spread"), "'premise text' cannot be first and second at once"),
+    ],
+)
+def test_columns_that_are_not_there_are_refused(tmp_path, columns, message):
+    with pytest.raises(DataError, match=message):
+        load(write(tmp_path / "odd.csv", ODD), columns=columns)
+
+
+def test_columns_of_data_that_have_their_own_are_refused():
+    with pytest.raises(DataError, match=r"the bundled pairs have columns of their own, so columns=\['a', 'b', 'c'\]"):
+        load("demo", columns=("a", "b", "c"))
+
+
 def test_a_textual_label_beside_a_score_does_not_confuse(tmp_path):
     text = "sentence1\tsentence2\tlabel\tsimilarity\na\tb\tNEUTRAL\t2\nc\td\tENTAILMENT\t3\n"
     assert load(write(tmp_path / "a.tsv", text)).gold.tolist() == [2.0, 3.0]

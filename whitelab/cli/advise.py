@@ -8,6 +8,7 @@ from whitelab.base.wording import bare
 from whitelab.cli.options import (
     aggregate_option,
     column_options,
+    columns_option,
     layers_option,
     malformed_option,
     model_options,
@@ -42,6 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--task", help="which task of the data, if there are several")
     split_option(parser)
     column_options(parser)
+    columns_option(parser)
     malformed_option(parser)
     vectors_options(parser)
     model_options(parser, tokens_of_either())
@@ -67,8 +69,9 @@ def run(args):
     named = [f"--{name}" for name in ("text", "first", "second", "label") if getattr(args, name) is not None]
     if named and kind != "texts":
         raise ValueError(f"{named[0]} goes with labelled texts, not with {kind}: {_labelled()}")
-    if args.fit is not None and kind != "pairs":
-        raise ValueError(f"--fit {args.fit} goes with pairs, not with {kind}")
+    for name in ("fit", "columns"):
+        if getattr(args, name) is not None and kind != "pairs":
+            raise ValueError(f"--{name} goes with pairs, not with {kind}")
     if kind != "search":
         check_no_prompts(args)
     advice = {"pairs": _pairs, "search": _search, "texts": _texts, "sentences": _sentences}[kind](args)

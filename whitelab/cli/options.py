@@ -17,7 +17,18 @@ def data_options(parser: argparse.ArgumentParser) -> None:
     source_option(parser)
     parser.add_argument("--task", help="which task of the data, such as stsb, sickr, sts12 (if there are several)")
     split_option(parser)
+    columns_option(parser)
     malformed_option(parser)
+
+
+def columns_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--columns",
+        nargs="+",
+        metavar=COLUMN,
+        help="of a table of pairs: the columns of the first sentence, the second, the score and maybe the subset, "
+        "where names and content do not say it",
+    )
 
 
 def split_option(parser: argparse.ArgumentParser) -> None:

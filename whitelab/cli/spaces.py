@@ -41,6 +41,8 @@ def checked(args, setting, scopes=()):
         return setting.with_(pooling=GIVEN)
     if getattr(args, "gold", None):
         raise ValueError(f"--gold {args.gold} needs --vectors; the scores of sentence pairs stand beside them")
+    if setting.fit == "splits" and getattr(args, "columns", None):
+        raise ValueError("fit='splits' has no meaning for one table, which --columns is for; use task")
     if setting.fit == EVERY:
         raise ValueError(f"fit={EVERY!r} needs --vectors, all of which it stands for")
     _check_tokens(args, setting)
@@ -95,8 +97,8 @@ def _check_vectors(args, setting) -> None:
     from whitelab.encoding.pooling import GIVEN
     from whitelab.scoring.setting import EVERY, OWN_SENTENCES, Setting
 
-    valued = ("data", "model", "dtype", "pooling", "split", "num_layers", "max_length", "device", "cache")
-    options = [f"{args.spelled[name]} {getattr(args, name)}" for name in valued if name in args.given]
+    valued = ("data", "columns", "model", "dtype", "pooling", "split", "num_layers", "max_length", "device", "cache")
+    options = [f"{args.spelled[name]} {_shown(getattr(args, name))}" for name in valued if name in args.given]
     options += [args.spelled[name] for name in ("keep_going", "allow_bin", "no_store") if getattr(args, name, False)]
     if options:
         raise ValueError(f"{options[0]} does not go with --vectors, which stand for the data and the model")
@@ -105,6 +107,10 @@ def _check_vectors(args, setting) -> None:
     if setting.fit not in (*OWN_SENTENCES, EVERY):
         either = " or ".join((*OWN_SENTENCES, EVERY))
         raise ValueError(f"fit={setting.fit!r} needs a model to embed that text; with --vectors use {either}")
+
+
+def _shown(value: object) -> str:
+    return " ".join(value) if isinstance(value, list) else str(value)
 
 
 def statistics_device(args) -> str:
@@ -197,7 +203,8 @@ def of_split(split: str | None, load):
 def read_pairs(args, task: str | None):
     from whitelab.datasets import load
 
-    pairs = of_split(args.split, partial(load, args.data, task, keep_going=args.keep_going))
+    options = {"columns": args.columns or (), "keep_going": args.keep_going}
+    pairs = of_split(args.split, partial(load, args.data, task, **options))
     left_out(pairs.problems)
     return pairs
 
@@ -323,8 +330,9 @@ def setting_of_search(args):
     from whitelab.retrieval.embedded import FITS, check_setting
     from whitelab.scoring.setting import Setting
 
-    if getattr(args, "vectors", None) or getattr(args, "task", None):
-        raise ValueError("--search goes with neither --vectors nor --task: documents and queries are embedded")
+    for name in ("vectors", "task", "columns"):
+        if getattr(args, name, None):
+            raise ValueError(f"--search does not go with --{name}: documents and queries are embedded")
     if getattr(args, "fit", None) == Setting.fit:
         raise ValueError(f"fit={args.fit!r} has no meaning without pairs; use {', '.join(FITS)} or name other text")
     return check_setting(setting_of(args, tuple(FITS)))

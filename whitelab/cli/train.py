@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from whitelab.cli.options import device_option, json_option, split_option
+from whitelab.cli.options import columns_option, device_option, json_option, split_option
 from whitelab.cli.writing import note, say, short, step_line
 
 # Options of `train` that are fields of TrainConfig, and what they are.
@@ -37,7 +37,7 @@ _TRAIN = {
 _SHOWN = ("loss", "gradient_norm", "spearman", "alignment", "uniformity", "effective_rank")
 
 # Options that say what a new run is scored on; a run that is resumed has its pairs in its folder.
-_PAIRS = ("eval", "task", "split")
+_PAIRS = ("eval", "task", "split", "columns")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -64,6 +64,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--task", help="which task of --eval")
     split_option(parser)
+    columns_option(parser)
     parser.add_argument("--out", metavar="DIR", help="folder of the run (default: a new one, listed by `models`)")
     parser.add_argument(
         "--resume", action="store_true", help="go on with the run in --out, or of that name, from its last checkpoint"
@@ -157,12 +158,13 @@ def _new_run(args):
 
     config = TrainConfig(**_given(args))  # refused before a file is looked at
     if args.eval is None:
-        for name in ("task", "split", "eval_every"):
+        for name in ("task", "split", "columns", "eval_every"):
             if getattr(args, name) is not None:
                 raise ValueError(f"--{name.replace('_', '-')} goes with --eval, the pairs that are scored")
     if args.corpus is None:
         raise ValueError("--corpus must name a text file, one sentence a line")
-    pairs = None if args.eval is None else of_split(args.split, partial(load, args.eval, args.task))
+    read = partial(load, args.eval, args.task, columns=args.columns or ())
+    pairs = None if args.eval is None else of_split(args.split, read)
     scored = "" if pairs is None else f"{pairs.source}, {pairs.split} ({quantity(pairs.n_pairs, 'pair')})"
     config = replace(config, corpus=args.corpus, evaluation=scored)
     sentences = tuple(scope_text(args.corpus, args.corpus, None))

@@ -17,7 +17,7 @@ from whitelab.datasets.layouts import (
 from whitelab.datasets.loading import load, load_sentences, load_text, tabs_note
 from whitelab.datasets.pairs import DataError, MalformedRows, Problem, SentencePairs
 from whitelab.datasets.retrieval_sets import RetrievalSet, load_retrieval, retrieval_files, retrieval_splits
-from whitelab.datasets.sheets import ROLES, Sheet, open_pasted, open_sheet, read_sentences
+from whitelab.datasets.sheets import Sheet, open_pasted, open_sheet, read_sentences
 from whitelab.datasets.sources import SOURCES, Source, fetched
 from whitelab.datasets.uploads import Upload
 

@@ -48,6 +48,7 @@ SCORE_NAMES = (
     "rating",
 )
 SUBSET_NAMES = ("subset", "genre", "dataset")
+ROLES = ("first", "second", "score", "subset")
 KIND_NAMES = ("kind",)  # of what kind a pair is, as the demonstration set says: known, so that it is no sentence
 
 
@@ -115,6 +116,37 @@ def find_columns(table: Table, header: bool | None = None) -> Columns:
     if table.lists:
         notes.append(f"columns of lists are not read with pairs: {', '.join(map(repr, table.lists[:12]))}")
     return Columns(width=len(names), header=header, notes=tuple(notes), by_name=by_name, **roles)
+
+
+def chosen_columns(table: Table, header: bool | None = None, **asked: int | str) -> Columns:
+    """The columns that hold each role of `asked` (first, second, score, maybe subset), by name or position.
+
+    Names are as `shown_names` gives them. DataError for a column that is not there or has two roles.
+    """
+    if header is None and table.names is None and table.rows:
+        top = [cell.strip() for cell in table.rows[0][1]]
+        header = True if all(column in top for column in asked.values()) else None
+    names, header, _ = name_columns(table, header)
+    names = shown_names(names)
+    chosen = {role: _position(table, names, role, column) for role, column in asked.items()}
+    for column, count in Counter(chosen.values()).items():
+        if count > 1:
+            roles = " and ".join(role for role, position in chosen.items() if position == column)
+            raise DataError(f"{table.path}: column {names[column]!r} cannot be {roles} at once")
+    return Columns(width=len(names), header=header, **chosen)
+
+
+def shown_names(names: Iterable[str]) -> tuple[str, ...]:
+    """The names of columns by which one is chosen: all different, and none empty."""
+    return different(name or "(no name)" for name in names)
+
+
+def _position(table: Table, names: tuple[str, ...], role: str, column: int | str) -> int:
+    if column in names:
+        return names.index(column)
+    if isinstance(column, int) and 0 <= column < len(names):
+        return column
+    raise DataError(f"{table.path}: {role}={column!r} must be one of the columns {', '.join(names)}")
 
 
 def names_pairs(table: Table) -> bool:
@@ -360,7 +392,8 @@ def _free(contents: list[str], wanted: str, taken: set[int]) -> list[int]:
 def _unclear(table: Table, names: tuple[str, ...], contents: list[str]) -> UnclearColumns:
     found = listed(table, names, contents)
     needed = "two text columns and one number are needed: name them sentence1, sentence2 and score"
-    needed += ", or bring the file on the Data page, which asks" if len(names) >= 3 else ""
+    if len(names) >= 3:
+        needed += ", or say which they are: `load(columns=...)`, --columns or the Data page, which asks"
     return UnclearColumns(f"{table.path}: columns found: {found}; {needed}{_tabs_hint(table)}")
 
 

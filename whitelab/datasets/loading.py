@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from whitelab.base.wording import quantity
-from whitelab.datasets.columns import Columns, Row, find_columns, names_pairs, read_rows, read_texts
+from whitelab.datasets.columns import (
+    ROLES,
+    Columns,
+    Row,
+    chosen_columns,
+    find_columns,
+    names_pairs,
+    read_rows,
+    read_texts,
+)
 from whitelab.datasets.in_memory import pairs_in_memory
 from whitelab.datasets.layouts import (
     BUNDLED_SETS,
@@ -41,16 +50,26 @@ MTEB_SICK = (
 DELIMITERS = {"sick": "\t"}
 
 
-def load(data: str | Path, task: str | None = None, split: str = "test", *, keep_going: bool = False) -> SentencePairs:
+def load(
+    data: str | Path,
+    task: str | None = None,
+    split: str = "test",
+    *,
+    columns: Sequence[str] = (),
+    keep_going: bool = False,
+) -> SentencePairs:
     """The sentence pairs of one task in a folder, a file, the bundled "demo" or a fetched source such as "senteval",
     or under a name that `hold` gave.
 
     task may be left out when there is only one. split: train, dev, test or all; data without splits answers
-    to "test" as well, and says "all". Malformed rows raise MalformedRows; with keep_going=True they are left
-    out and listed in `problems`. DataError for everything else that its owner can solve.
+    to "test" as well, and says "all". columns: those of a table that hold the first sentence, the second and the
+    score, by name, and a fourth that holds the subset if there is one; empty: find them by names or content.
+    Malformed rows raise MalformedRows; with keep_going=True they are left out and listed in `problems`. DataError for
+    everything else that its owner can solve.
     """
     info = choose(discover(data), task, data)
     split = _resolve(info, split)
+    roles = _roles(info, columns)
     if (pairs := pairs_in_memory(data)) is not None:
         return pairs
     used, unused = _parts(info, split)
@@ -58,7 +77,7 @@ def load(data: str | Path, task: str | None = None, split: str = "test", *, keep
     rows: list[Row] = []
     problems: list[Problem] = []
     for part in used:
-        part_rows, part_problems, part_notes = _read(info, part)
+        part_rows, part_problems, part_notes = _read(info, part, roles=roles)
         rows += part_rows
         problems += part_problems
         notes += [f"{part.path.name}: {note}" if len(used) > 1 else note for note in part_notes]
@@ -128,6 +147,19 @@ def _resolve(info: TaskInfo, split: str) -> str:
     raise DataError(f"{info.name} has no split {split!r}; it has: {', '.join(info.splits)}")
 
 
+def _roles(info: TaskInfo, columns: Sequence[str]) -> dict[str, str]:
+    """Which column has which role, for a table; empty where nothing is said."""
+    if isinstance(columns, str) or not all(isinstance(name, str) for name in columns) or len(columns) not in (0, 3, 4):
+        raise DataError(
+            f"columns={columns!r} must name three columns, of the first sentence, the second and the score, or four "
+            "with that of the subset"
+        )
+    if columns and info.layout != "table":
+        what = "the bundled pairs" if info.layout == DEMO else f"files in the layout {info.layout}"
+        raise DataError(f"{info.name}: {what} have columns of their own, so columns={list(columns)!r} has no place")
+    return dict(zip(ROLES, columns, strict=False))
+
+
 def _parts(info: TaskInfo, split: str) -> tuple[list[Part], list[Part]]:
     """Files to read, and task files that repeat what subset files hold."""
     if split == "all" and info.splits != ("all",):
@@ -139,9 +171,11 @@ def _parts(info: TaskInfo, split: str) -> tuple[list[Part], list[Part]]:
     return (subsets, whole) if subsets else (whole, [])
 
 
-def _read(info: TaskInfo, part: Part, table: Table | None = None) -> tuple[list[Row], list[Problem], tuple[str, ...]]:
-    """The rows of a part, whose `table` may have been read already."""
-    rows, problems, notes = _read_scored(part) if info.layout == "senteval" else _read_table(info, part, table)
+def _read(
+    info: TaskInfo, part: Part, table: Table | None = None, roles: Mapping[str, str] | None = None
+) -> tuple[list[Row], list[Problem], tuple[str, ...]]:
+    """The rows of a part, whose `table` may have been read already and whose columns' `roles` may have been said."""
+    rows, problems, notes = _read_scored(part) if info.layout == "senteval" else _read_table(info, part, table, roles)
     if not rows and not problems:
         raise DataError(f"{part.path}: no pairs in this file")
     if part.subset is not None or info.layout != "table":
@@ -160,13 +194,15 @@ def _read_scored(part: Part) -> tuple[list[Row], list[Problem], tuple[str, ...]]
     return rows, problems, (note,) if unscored else ()
 
 
-def _read_table(info: TaskInfo, part: Part, table: Table | None) -> tuple[list[Row], list[Problem], tuple[str, ...]]:
+def _read_table(
+    info: TaskInfo, part: Part, table: Table | None, roles: Mapping[str, str] | None
+) -> tuple[list[Row], list[Problem], tuple[str, ...]]:
     delimiter, columns = FIXED.get(info.layout, (DELIMITERS.get(info.layout), None))
     table = read_table(part.path, delimiter) if table is None else table
     if columns is None:
         if not table.rows and table.problems:
             return [], list(table.problems), ()
-        columns = find_columns(table)
+        columns = chosen_columns(table, **roles) if roles else find_columns(table)
     rows, problems = read_rows(table, columns)
     return rows, problems, columns.notes
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from whitelab.datasets.columns import Columns, different, find_columns, name_columns, names_pairs, read_rows, read_texts
+from whitelab.datasets.columns import (
+    Columns,
+    chosen_columns,
+    find_columns,
+    name_columns,
+    names_pairs,
+    read_rows,
+    read_texts,
+    shown_names,
+)
 from whitelab.datasets.layouts import existing_path
 from whitelab.datasets.loading import assemble, left_out_note, load_text
 from whitelab.datasets.pairs import DataError, MalformedRows, Problem, SentencePairs, check_rows
@@ -17,7 +25,6 @@ from whitelab.datasets.uploads import Upload, check_columns
 
 PASTED = "pasted.txt"  # what pasted text is called in messages
 _TABLES = set(SUFFIXES) - {".txt"}  # which may hold a table, too, and is told apart where pairs are asked for
-ROLES = ("first", "second", "score", "subset")
 _PREVIEWED = 8  # rows
 TABS = "a pair is one line: first sentence, tab, second sentence, tab, score"
 
@@ -47,7 +54,7 @@ class Sheet:
         return len(self.table.rows) + len(self.table.problems) - self.header
 
     def column(self, role: str) -> int | None:
-        """The recognised column of a role (`ROLES`), None where there is none."""
+        """The recognised column of a role (`columns.ROLES`), None where there is none."""
         return None if self.found is None else getattr(self.found, role)
 
     def preview(self) -> list[dict[str, str]]:
@@ -66,22 +73,10 @@ class Sheet:
         DataError for a column that is not there or has two roles; MalformedRows where no row is left.
         """
         asked = {"first": first, "second": second, "score": score} | ({} if subset is None else {"subset": subset})
-        chosen = {role: self._position(role, column) for role, column in asked.items()}
-        for column, count in Counter(chosen.values()).items():
-            if count > 1:
-                roles = " and ".join(role for role, position in chosen.items() if position == column)
-                raise DataError(f"{self.table.path}: column {self.names[column]!r} cannot be {roles} at once")
-        rows, problems = read_rows(self.table, Columns(width=len(self.names), header=self.header, **chosen))
+        rows, problems = read_rows(self.table, chosen_columns(self.table, self.header, **asked))
         check_rows(rows, problems, keep_going=True)
         path = self.table.path
         return assemble(stem_of(path), rows, problems, (left_out_note(problems, rows),), source=path.name)
-
-    def _position(self, role: str, column: int | str) -> int:
-        if column in self.names:
-            return self.names.index(column)
-        if isinstance(column, int) and 0 <= column < len(self.names):
-            return column
-        raise DataError(f"{self.table.path}: {role}={column!r} must be one of the columns {', '.join(self.names)}")
 
 
 def open_sheet(file: str | Path | Upload, header: bool | None = None) -> Sheet:
@@ -105,7 +100,7 @@ def open_sheet(file: str | Path | Upload, header: bool | None = None) -> Sheet:
         found, unclear = find_columns(table, header), ""
     except DataError as error:
         found, unclear = None, str(error)
-    return Sheet(table, different(name or "(no name)" for name in names), header, found, unclear)
+    return Sheet(table, shown_names(names), header, found, unclear)
 
 
 class Sentences(NamedTuple):
