@@ -467,6 +467,14 @@ def test_sbert_wk_has_no_module_to_be_exported_as(tmp_path, models):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_table_of_words_is_refused_as_what_is_no_transformer_is_by_every_form(tmp_path, models):
+    encoder = load_encoder(f"static:{models()}", device="cpu")
+    words = "model='static:.*' must be a transformer in sentence-transformers, and it is a table of word embeddings"
+    with pytest.raises(ExportError, match=words):
+        to_sentence_transformers(tmp_path / "model", encoder, (0,), "mean", fitted("pca", 8, torch.randn(90, 32)))
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_folder_that_gives_other_vectors_is_never_left_behind(tmp_path, models, monkeypatch):
     encoder = load_encoder(models(), device="cpu")
     whitener = fitted("pca", 8, combined(encoder, (1, 3)))

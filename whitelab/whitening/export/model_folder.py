@@ -16,6 +16,7 @@ import whitelab
 from whitelab.base.checks import check_layers
 from whitelab.encoding.embed import embed
 from whitelab.encoding.encoders import Encoder
+from whitelab.encoding.names import ONE_LAYER
 from whitelab.store.aside import folder_aside, let_read
 from whitelab.whitening import Map, Whitener
 from whitelab.whitening.export.contents import as_affine, as_json
@@ -39,9 +40,12 @@ def checked(
 ) -> tuple[tuple[int, ...], str, Whitener, dict]:
     """Layers, pooling and map that a form of `FORMATS` can hold with the encoder, and the record of them all.
 
-    Raises ExportError for a map or a dtype that it cannot hold, ValueError for layers or a pooling that do not exist.
+    Raises ExportError for a model, a map or a dtype that it cannot hold, ValueError for layers or a pooling that do not
+    exist.
     """
-    layers, pooling = check_layers(layers, encoder.n_layers), check_holds(form, encoder.check_pooling(pooling))
+    layers = check_layers(layers, encoder.n_layers)
+    whole = encoder.files.kind not in ONE_LAYER
+    pooling = check_holds(form, encoder.check_pooling(pooling), "" if whole else encoder.name)
     whitener = as_affine(whitener)
     if whitener.mean.shape[0] != encoder.dim:
         raise ExportError(f"whitener must take the model's d={encoder.dim} dimensions, got {whitener.mean.shape[0]}")

@@ -23,7 +23,6 @@ from whitelab.base.wording import first_line
 from whitelab.encoding import architectures
 from whitelab.encoding.checkpoints import ModelFiles, origin_note
 from whitelab.encoding.encoders import Encoder
-from whitelab.encoding.names import ONE_LAYER
 from whitelab.encoding.pooling import POOLINGS, padded
 from whitelab.whitening import Map, Whitener
 from whitelab.whitening.export.contents import as_float32, as_json, as_numpy, kept_matrix
@@ -121,8 +120,6 @@ def to_onnx(
     be written as a graph or gives other vectors there; ValueError for layers or a pooling that do not exist.
     """
     need("onnx")
-    if encoder.files.kind in ONE_LAYER:
-        raise ExportError(f"model={encoder.name!r} cannot be exported to ONNX: it is {ONE_LAYER[encoder.files.kind]}")
     layers, pooling, whitener, record = checked("onnx", encoder, layers, pooling, whitener, protocol)
     with model_folder(folder, record) as aside:
         head = _head(whitener)
