@@ -178,3 +178,16 @@ def test_halves_too_small_for_the_map_speak_neither_for_a_change_nor_against_it(
     assert cross.starved > own.starved
     assert own.spearman > score(space, setting.raw).spearman > cross.spearman
     assert measured(space, setting).doubt == ""
+
+
+@pytest.mark.parametrize(("spec", "k", "promised"), [("pca", 3, True), ("soft:gamma=0.5", 1, False)])
+def test_a_better_k_is_promised_only_where_its_gain_stands_the_tests_it_meets_once_it_is_chosen(spec, k, promised):
+    base, setting = make_space(), Setting((0,), spec)
+    gold = score(base, setting.with_(k=k)).cosines  # what people say is what this k says
+    space = shelf().call(replace(base, gold=gold), f"a better k of {spec}")
+    curve, found = k_curve(space, setting), measured(space, setting, "loss")
+    assert found.gain < -SMALL
+    assert curve.best_k == k
+    assert curve.spearman[k - 1] > score(space, setting.raw).spearman + SMALL
+    assert (found.best_k == k) is ("it would gain" in explained(found)[0]) is promised
+    assert (measured(space, setting.with_(k=k)).doubt == "") is promised

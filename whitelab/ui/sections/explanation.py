@@ -29,9 +29,9 @@ class Measured:
     """What an explanation is chosen from, of one setting against raw.
 
     `whitens` is False of a variant that does not give all kept directions one variance. `best_gain` is that over raw
-    at `best_k`; both None where the variant has no k. `centred` is what centring alone gains, with the same cut to `k`
-    where there is one; None where that is not asked. `doubt` is what tests say against the change; empty where they
-    call it real, and where there is none.
+    at `best_k`; both None where the variant has no k, and where that gain is in doubt itself. `centred` is what
+    centring alone gains, with the same cut to `k` where there is one; None where that is not asked. `doubt` is what
+    tests say against the change; empty where they call it real, and where there is none.
     """
 
     name: str
@@ -89,6 +89,8 @@ def measured(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> Mea
         return measures
     curve = curve_of(space, setting)
     gain = curve.spearman[curve.best_k - 1] - raw.spearman if curve.best_k else None
+    if gain is not None and gain > SMALL and not measures.starved and _doubt(space, setting.with_(k=curve.best_k)):
+        return measures
     return replace(measures, best_k=curve.best_k, best_gain=gain)
 
 
@@ -100,7 +102,7 @@ def _centred(space: LayerEmbeddings, setting: Setting) -> float | None:
     return None if centred is None else centred - number_of(space, setting.raw).spearman
 
 
-def _doubt(space: LayerEmbeddings, setting: Setting, verdict: str) -> str:
+def _doubt(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> str:
     pairs = f"these {spaced(space.n_pairs)} pairs"
     if verdict == "unclear":
         return f"of which {pairs} leave one test sure and the other not"
