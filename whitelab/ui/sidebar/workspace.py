@@ -34,7 +34,6 @@ PRESENT = "present"  # session_state and address: whether pages are for a projec
 LIVE = "live-score"  # session_state: the sidebar's place for the live score
 WHOLE = 10**6  # k of all dimensions: the bar cuts it to d
 FIXED = "fixed-setting"  # session_state: why the knobs of a setting go back to where they were; '' where they move
-LAYERS = "layers-next"  # session_state: the layers to choose; a knob that waits for its model forgets what it is told
 TURNED = "turned"  # session_state: knobs as a click has turned them, for the run that draws the bar next
 KEPT = "layers-kept"  # session_state: the layers of the run before, should none be left
 AHEAD = (
@@ -89,7 +88,10 @@ def draw(page: str) -> None:
     """Draw the bar of `page` and put the Workspace (or None, with the reason on screen) into the session."""
     st.session_state[SLOT], st.session_state[STRIP] = None, st.container(key="strip")
     st.session_state[data.REFUSED], st.session_state[data.ELSEWHERE] = "", None
-    st.session_state.update(st.session_state.pop(TURNED, {}))
+    turned = st.session_state.pop(TURNED, {})
+    layers = turned.pop("layers", ())  # which wait for their model: a knob that does forgets what it is told
+    st.session_state[TURNED] = {"layers": layers} if layers else {}
+    st.session_state.update(turned)
     with st.sidebar:
         st.session_state[LIVE], st.session_state[BELOW] = st.container(key="live"), st.container()
         st.session_state[AHEAD] = st.container(key="ahead")
@@ -139,7 +141,7 @@ def _offer(page: str, key: str, source: str) -> None:
 
 def put(setting: Setting, stays: Container[str] = ()) -> None:
     """Move the knobs of layers, variant and k to a setting, but for those whose names are among what `stays`."""
-    _move(None if "layers" in stays else setting.layers, None if "k" in stays else setting.k or WHOLE)
+    turn(layers=None if "layers" in stays else setting.layers, k=None if "k" in stays else setting.k or WHOLE)
     if "whitening" not in stays:
         spec = parse(setting.whitening)
         st.session_state["whitening"] = spec.name
@@ -154,30 +156,21 @@ def moved_by_put(knob: str) -> bool:
 
 def take(layers: Iterable[int] | None = None, k: int | None = None) -> None:
     """Move the knobs of layers and k, each where one is given; where they are fixed, say so. For callbacks."""
-    if not (layers or k):
-        return
-    if why := st.session_state.get(FIXED):
+    why = st.session_state.get(FIXED)
+    if why and (layers or k):
         st.toast(why, icon=":material/lock:")
     else:
-        _move(layers, k)
+        turn(layers=layers, k=k)
 
 
 def turn(**knobs) -> None:
-    """Turn knobs, by their keys, in the next run of the whole page, before it draws any.
+    """Turn knobs, by their keys, those that are given, in the next run of the whole page, before it draws any.
 
     A fragment that looks again by itself asks with what the browser shows of all knobs. Written to them at once, what
     was clicked in it would be put back where its question and the run of the page come together.
     """
-    st.session_state.setdefault(TURNED, {}).update(knobs)
-    redraw()
-
-
-def _move(layers: Iterable[int] | None, k: int | None) -> None:
-    if layers:
-        st.session_state[LAYERS] = layers
-    if k:
-        st.session_state[K] = k
-    if layers or k:
+    if given := {key: value for key, value in knobs.items() if value is not None}:
+        st.session_state.setdefault(TURNED, {}).update(given)
         redraw()
 
 
@@ -213,10 +206,8 @@ def _layers(picked: Picked, given: bool) -> tuple[int, ...]:
     lower = [min(1, count - 1)]  # where the cone is narrow; the last layer may have been trained to fill the space
     _exchange("vectors" if given else "model", layers=lower, k=picked.dim)
     typed = "layers" not in state and _typed_layers(count)
-    if typed:
-        state.setdefault(LAYERS, typed)
-    if LAYERS in state:
-        state.layers = sorted({layer + count if layer < 0 else layer for layer in state.pop(LAYERS)})
+    if layers := state[TURNED].pop("layers", typed):
+        state.layers = sorted({layer + count if layer < 0 else layer for layer in layers})
     if typed:
         address.respell("layers", sorted({str(layer % count) for layer in typed}, key=int))
     if "layers" in state:
