@@ -50,26 +50,16 @@ _ICONS = {  # of runs that nobody trains and that wait for no turn
 
 def draw(known: list[Entry]) -> None:
     """The board of the runs there are; it draws itself again as long as one is open, and the page when none is left."""
-    handed = [known]  # taken out by the run of the page; a fragment that runs again finds none and looks anew
-    if any(one.open for one in known):
-        _live(handed)
-    else:
-        _still(handed)
+    live = any(one.open for one in known)
+    # What is handed over is taken out by the run of the page; a fragment that runs again finds none and looks anew.
+    st.fragment(_look, run_every=STREAM_SECONDS if live else None)([known], live)
 
 
-@st.fragment(run_every=STREAM_SECONDS)
-def _live(handed: list[list[Entry]]) -> None:
+def _look(handed: list[list[Entry]], live: bool) -> None:
     found = handed.pop() if handed else background.entries()
-    if not any(one.open for one in found) or st.session_state.pop(REDRAW, False):
+    if (live and not any(one.open for one in found)) or st.session_state.pop(REDRAW, False):
         st.rerun()
     _board(found)
-
-
-@st.fragment
-def _still(handed: list[list[Entry]]) -> None:
-    if st.session_state.pop(REDRAW, False):
-        st.rerun()
-    _board(handed.pop() if handed else background.entries())
 
 
 def show(name: str) -> None:
