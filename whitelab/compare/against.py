@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from whitelab.base.groups import grouped
 from whitelab.base.progress import Progress, silent
 from whitelab.base.records import without_nan
 from whitelab.compare.grid import AVERAGE, Cell, Row
@@ -119,10 +120,7 @@ def resampled(cells: Sequence[Cell], resamples: int = RESAMPLES, progress: Progr
     All rows of a task meet the same resamples, so their differences are paired; its gold scores decide them, so that
     an average over tasks averages independent samples. Cells without a score are left out.
     """
-    by_task: dict[str, list[Cell]] = {}
-    for cell in cells:
-        if cell.score is not None and cell.spearman is not None:
-            by_task.setdefault(cell.task, []).append(cell)
+    by_task = grouped((cell.task, cell) for cell in cells if None not in (cell.score, cell.spearman))
     tasks: dict[str, tuple[Paired, tuple[Row, ...]]] = {}
     for done, (name, held) in enumerate(by_task.items(), 1):
         found = paired(held[0].judged, [cell.score for cell in held], resamples)

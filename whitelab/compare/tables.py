@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from whitelab.base.cells import safe_cells
 from whitelab.base.checks import check_choice
+from whitelab.base.groups import grouped
 from whitelab.base.installation import RELEASE
 from whitelab.base.wording import best_as_printed, capitalised, spaced
 from whitelab.compare.against import DIFFERENCE, Duel, Resampled
@@ -15,7 +16,6 @@ from whitelab.compare.grid import AVERAGE, Cell, Grid, Row, mean_over_tasks
 from whitelab.compare.preset_walk import Walk
 from whitelab.compare.presets import PRESETS, preset_line
 from whitelab.datasets import BUNDLED_SETS, data_name
-from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import NO_INTERVAL
 from whitelab.whitening import starved_remedy
 
@@ -65,10 +65,8 @@ def random_beside_trained(cells: Sequence[Cell], grid: Grid) -> str:
 
     Of several tasks the scores are the averages of the table. A row that lacks one, or has a starved map, says nothing.
     """
-    rows: dict[tuple[str, Setting], list[Cell]] = {}
-    for cell in cells:
-        if cell.spearman is not None and not cell.starved:
-            rows.setdefault((cell.model, cell.setting), []).append(cell)
+    known = (cell for cell in cells if cell.spearman is not None and not cell.starved)
+    rows = grouped(((cell.model, cell.setting), cell) for cell in known)
     scores = {
         row: mean_over_tasks([cell.spearman for cell in found], grid.rules)
         for row, found in rows.items()
@@ -98,19 +96,13 @@ def notes_of(rows: Iterable[Cell | Walk]) -> list[str]:
     for row in rows:
         for text in row.notes:
             tasks.setdefault((row.model, text), {})[row.task] = None
-    models: dict[tuple[str, str], list[str]] = {}
-    for (model, text), of in tasks.items():
-        models.setdefault((", ".join(of), text), []).append(model)
+    models = grouped(((", ".join(of), text), model) for (model, text), of in tasks.items())
     return [f"{', '.join(of)} · {tasks}: {text}" for (tasks, text), of in models.items()]
 
 
 def reasons_of(rows: Iterable) -> dict[tuple[str, str], list]:
     """The rows that each model has no score in for a reason, without the averages over tasks that follow."""
-    found: dict[tuple[str, str], list] = {}
-    for row in rows:
-        if row.reason and row.task != AVERAGE:
-            found.setdefault((row.model, row.reason), []).append(row)
-    return found
+    return grouped(((row.model, row.reason), row) for row in rows if row.reason and row.task != AVERAGE)
 
 
 def arranged(
@@ -129,9 +121,7 @@ def arranged(
     kept = [cell for cell in cells if all(not names or of(cell) in names for names, of in wanted)]
     if by is None:
         return kept
-    rows: dict[Row, list[Cell]] = {}
-    for cell in kept:
-        rows.setdefault(cell.row, []).append(cell)
+    rows = grouped((cell.row, cell) for cell in kept)
 
     def place(row: Row) -> tuple:
         if by in ("model", "setting"):
@@ -241,9 +231,7 @@ def _scored(cells: Sequence[Cell]) -> str:
 
 def _by_value(values: Mapping[str, str]) -> str:
     """The value of all models, or each with the models that have it."""
-    models: dict[str, list[str]] = {}
-    for model, value in values.items():
-        models.setdefault(value, []).append(model)
+    models = grouped((value, model) for model, value in values.items())
     return ", ".join(value + f" ({', '.join(of)})" * (len(models) > 1) for value, of in models.items())
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from whitelab.base.groups import grouped
 from whitelab.datasets.columns import (
     SENTENCE_NAMES,
     check_width,
@@ -231,9 +232,7 @@ def _assemble(
 
 def _alike(classes: Iterable[str]) -> list[str]:
     """What a reader of a confusion should know of classes that only a computer tells apart."""
-    alike = {}
-    for name in classes:
-        alike.setdefault(unicodedata.normalize("NFKC", name).casefold(), []).append(name)
+    alike = grouped((unicodedata.normalize("NFKC", name).casefold(), name) for name in classes)
     found = [", ".join(map(repr, names)) for names in alike.values() if len(names) > 1]
     return [f"classes that differ only in case or in how a character is coded: {'; '.join(found)}"] if found else []
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from whitelab.base.groups import grouped
 from whitelab.base.installation import program, shipped
 from whitelab.base.user_folders import expanded, name_of
 from whitelab.datasets.in_memory import PREFIX, pairs_in_memory
@@ -279,10 +280,7 @@ def _recognise(folder: Path, files: Iterable[Path], tables: Iterable[Path]) -> l
 
 
 def _by_folder(files: Iterable[Path]) -> dict[Path, list[Path]]:
-    groups: dict[Path, list[Path]] = {}
-    for file in files:
-        groups.setdefault(file.parent, []).append(file)
-    return groups
+    return grouped((file.parent, file) for file in files)
 
 
 def _senteval(files: list[Path]) -> list[TaskInfo]:
@@ -317,11 +315,10 @@ def _stsbenchmark(files: list[Path]) -> list[TaskInfo]:
 
 
 def _whiteningbert(files: list[Path]) -> list[TaskInfo]:
-    groups: dict[tuple[Path, str], list[Part]] = {}
-    for file in files:
-        match = WHITENINGBERT_NAME.fullmatch(file.name)
-        if match:
-            groups.setdefault((file.parent, match["task"]), []).append(Part(file, match["split"], match["subset"]))
+    matches = [(file, WHITENINGBERT_NAME.fullmatch(file.name)) for file in files]
+    groups = grouped(
+        ((file.parent, match["task"]), Part(file, match["split"], match["subset"])) for file, match in matches if match
+    )
     tasks = []
     for (_, name), parts in groups.items():
         # One look-alike is enough: an empty or damaged subset file must not drop out of its task unnoticed.

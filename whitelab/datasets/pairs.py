@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from whitelab.base.groups import grouped
 from whitelab.base.lazy import cached_property
 from whitelab.base.wording import quantity
 
@@ -38,9 +38,7 @@ class Problem:
 
 def by_kind(problems: Iterable[Problem]) -> list[list[Problem]]:
     """The problems whose reasons differ only in quoted values and numbers, the commonest kind first."""
-    kinds = defaultdict(list)
-    for problem in problems:
-        kinds[_VALUES.sub("", problem.reason)].append(problem)
+    kinds = grouped((_VALUES.sub("", problem.reason), problem) for problem in problems)
     return sorted(kinds.values(), key=len, reverse=True)
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from whitelab.base.checks import check_is, check_sentences
 from whitelab.base.devices import own_precision, to_host
+from whitelab.base.groups import grouped
 from whitelab.base.machine import within_memory
 from whitelab.base.progress import Progress, silent
 from whitelab.base.threads import side_by_side
@@ -140,9 +141,7 @@ class _Asked:
     @classmethod
     def of(cls, sentences: Sequence[str], absent: Sequence[int] | None) -> "_Asked":
         """Where `absent` is None all of them are fresh."""
-        places: dict[str, list[int]] = {}
-        for i, text in enumerate(sentences):
-            places.setdefault(text, []).append(i)
+        places = grouped((text, i) for i, text in enumerate(sentences))
         return cls(sentences, places, {at[0] for at in places.values()} if absent is None else set(absent))
 
     def put(self, positions: Sequence[int], rows: Float[Tensor, "b l d"]) -> None:

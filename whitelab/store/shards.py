@@ -22,6 +22,7 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save
 
+from whitelab.base.groups import grouped
 from whitelab.store.aside import remove_abandoned, write_aside
 
 CUT, UNKNOWN = 1, 2  # marks of a sentence: longer than the model reads; mostly tokens its tokenizer does not know
@@ -83,10 +84,7 @@ class ShardFolder:
             absent = [i for i, h in enumerate(hashes) if h not in places]
             if absent:
                 return absent
-            positions: dict[bytes, list[int]] = {}
-            for i, h in enumerate(hashes):
-                positions.setdefault(places[h][0], []).append(i)
-            for shard, at in positions.items():
+            for shard, at in grouped((places[h][0], i) for i, h in enumerate(hashes)).items():
                 wanted = [hashes[i] for i in at]
                 copy_rows(self._path(shard), wanted, [places[h][1] for h in wanted], layers, out, at)
             return []

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from whitelab import figures
+from whitelab.base.groups import grouped
 from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
@@ -57,9 +58,7 @@ def code(setting: Setting) -> str:
 
 
 def _picture(points: Sequence[FitSize], dim: int, raw: float | None) -> None:
-    by_map: dict[str, list[FitSize]] = {}
-    for point in points:
-        by_map.setdefault(point.setting.whitening, []).append(point)
+    by_map = grouped((point.setting.whitening, point) for point in points)
     chart(
         figures.fit_size_curves(
             [
