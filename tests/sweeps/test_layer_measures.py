@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import reference
 import torch
+from progressing import progressed
 
 from tests.conftest import make_space
 from whitelab.scoring.fit_scopes import fit_scope
@@ -51,21 +52,15 @@ def test_two_maps_that_keep_other_directions_are_no_rounder_than_round():
 
 
 def test_every_layer_under_every_setting_in_turn_with_progress(space):
-    seen = []
     settings = [Setting(), Setting(whitening="pca", k=5)]
-    found = layer_measures(space, settings, lambda done, total: seen.append((done, total)))
+    found = layer_measures(space, settings)
     assert [(one.layers, one.whitening, one.k) for one in found] == [
         ((layer,), *last) for layer in range(4) for last in (("none", None), ("pca", 5))
     ]
     assert found[3] == measures(space, settings[1].with_(layers=(1,)))
+    seen = progressed(lambda progress: layer_measures(space, settings, progress))
     assert seen[-1] == (800, 800)
     assert seen == sorted(seen)
-
-    def stop(done, total):
-        raise InterruptedError("stopped")
-
-    with pytest.raises(InterruptedError, match="stopped"):
-        layer_measures(space, settings, stop)
 
 
 @pytest.mark.parametrize("n", [2, 3, 11, 12, 25])
