@@ -14,7 +14,7 @@ from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.study import remembered
 from whitelab.ui.sidebar import malformed, own_data
 from whitelab.ui.sidebar.own_data import UPLOADED
-from whitelab.ui.widgets.address import among, bound
+from whitelab.ui.widgets.address import bound, one_of
 from whitelab.ui.widgets.typed import typed_choice
 
 REFUSED = "refused"  # session_state: why the model or the data of this run cannot be had
@@ -74,15 +74,8 @@ def choose() -> Chosen | None:
             st.session_state[ELSEWHERE] = (*_READERS[error.kind], source)
         st.error(plain(str(error)))
         return None
-    name = next(iter(tasks))
-    if len(tasks) > 1:
-        among("task", tasks, name)
-        name = st.selectbox("Task", list(tasks), **bound("task", name)) or name
-    info = tasks[name]
-    split = info.split_like()
-    if len(info.splits) > 1:
-        among("split", info.splits, split)
-        split = st.selectbox("Split", info.splits, index=info.splits.index(split), **bound("split", split)) or split
+    info = tasks[one_of("Task", tasks, "task", next(iter(tasks)), bound)]
+    split = one_of("Split", info.splits, "split", info.split_like(), bound)
     lenient = st.session_state.get("keep", st.query_params.get("keep") == "true") is True
     if lenient or malformed.found(source):
         words = "They stay listed under the data's notes."

@@ -11,7 +11,7 @@ import streamlit as st
 
 from whitelab import datasets
 from whitelab.base.wording import plain, quantity, spaced
-from whitelab.datasets import BUNDLED_SETS, DataError, SentencePairs, TaskInfo, Upload
+from whitelab.datasets import BUNDLED_SETS, DataError, SentencePairs, Upload
 from whitelab.datasets.layouts import file_at
 from whitelab.encoding.catalogue import Size, guess_tokens
 from whitelab.encoding.checkpoints import ModelFiles, on_disk
@@ -176,9 +176,8 @@ def _corpus() -> Corpus | None:
         if file is None or file.suffix.lower() != ".txt":
             tasks = {one.name: one for one in datasets.discover(data)}
             files = [file for one in tasks.values() for file in one.files]
-            if len(tasks) > 1:
-                address.among("corpus-task", (EVERY, *tasks), EVERY)
-                task = st.selectbox("Of the task", [EVERY, *tasks], **address.linked("corpus-task", EVERY)) or EVERY
+            options = [EVERY, *tasks] if len(tasks) > 1 else [EVERY]
+            task = address.one_of("Of the task", options, "corpus-task", EVERY)
         scope, name, path = (data, data, None), data, data
         if task != EVERY:
             scope, name, path = ("splits", data, task), f"{data}, {task}", ""
@@ -232,12 +231,10 @@ def _scored() -> Scored | None:
         return Scored(pairs, f"upload {pairs.fingerprint[:6]}", f"{own.code}\nscored = pairs\n", (), tokens)
     try:
         tasks = {one.name: one for one in datasets.discover(data)}
-        name = next(iter(tasks))
-        if len(tasks) > 1:
-            address.among("scored-task", tasks, name)
-            name = st.selectbox("Task scored on", list(tasks), **address.linked("scored-task", name)) or name
+        name = address.one_of("Task scored on", tasks, "scored-task", next(iter(tasks)))
         task = tasks[name]
-        split = _split(task)
+        usual = next((one for one in ("dev", "test") if one in task.splits), task.splits[0])
+        split = address.one_of("Split scored on", task.splits, "scored-split", usual)  # decides which step is kept
         asked = (data, name, split, True, file_stamp(task.files))
         pairs = pairs_of(*asked)
     except DataError as error:
@@ -268,18 +265,6 @@ def _own() -> OwnData | None:
         )
         return None
     return own_data.current()
-
-
-def _split(task: TaskInfo) -> str:
-    """The split that decides which step is kept: dev where there is one."""
-    usual = next((one for one in ("dev", "test") if one in task.splits), task.splits[0])
-    if len(task.splits) == 1:
-        return usual
-    address.among("scored-split", task.splits, usual)
-    chosen = st.selectbox(
-        "Split scored on", task.splits, index=task.splits.index(usual), **address.linked("scored-split", usual)
-    )
-    return chosen or usual
 
 
 def _apart(corpus: Corpus, scored: Scored) -> Corpus:

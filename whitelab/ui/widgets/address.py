@@ -198,6 +198,15 @@ def among(key: str, options: Container[T], usual: T) -> None:
         st.session_state[key] = usual
 
 
+def one_of(label: str, options: Iterable[str], key: str, usual: str, lives: Callable[..., dict] = linked) -> str:
+    """One of several, in a box that lives in the address; the usual one, without a box, where it is the only one."""
+    options = list(options)
+    if len(options) == 1:
+        return usual
+    among(key, options, usual)
+    return st.selectbox(label, options, options.index(usual), **lives(key, usual)) or usual
+
+
 @contextmanager
 def spelt(key: str, options: Iterable[T], shown: Callable[[T], str]) -> Iterator[None]:
     """Draw a knob inside whose option a link may name by itself (`cls`); the app writes it as shown (`[CLS]`)."""
