@@ -86,7 +86,7 @@ CORE = {
     "nearest": (lambda s: geometry.nearest(_rows(s), 2), 60),
     "hubs": (lambda s: geometry.hubness(geometry.nearest(_rows(s), 3)).skewness, 8),
     "alignment": (lambda s: geometry.alignment(_rows(s)[s.first], _rows(s)[s.second]), 4),
-    "similarity": (lambda s: geometry.linear_cka(s.values[1], s.values[2]), 7),
+    "similarity": (lambda s: geometry.hsic(s.values[1], s.values[2]), 3),
     "score": (lambda s: score(s, Setting((1, 2), "pca", 5)).spearman, 80),
     "score, cross": (lambda s: score(s, CROSS).spearman, 80),
     "k-curve": (lambda s: dimensions.k_curve(s, Setting((1, 2), "pca")).spearman, 45),

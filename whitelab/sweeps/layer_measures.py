@@ -163,9 +163,14 @@ def layer_similarity(
 ) -> Float[np.ndarray, "l m"]:
     """Linear CKA of every layer with every other, each under the setting's map, over the unique sentences.
 
+    HSIC(X, Y) / sqrt(HSIC(X, X) HSIC(Y, Y)) (Kornblith et al. 2019, section 3), debiased as `geometry.hsic`: the same
+    under any rotation and any scale of either side, not under whitening, which is no rotation; about 0 of unrelated
+    spaces. NaN where a side does not vary or one row alone lies apart from equal others, where all its rows are equally
+    far apart, as under full whitening of n <= d sentences, and below 4 rows.
+
     With `other`, embeddings of the same sentences by another model, of every layer with each of that one's, where the
-    setting is fitted anew; a `k` above its dimensions keeps all of them. NaN where `geometry.linear_cka` is. Raises
-    ValueError for embeddings of other sentences.
+    setting is fitted anew; a `k` above its dimensions keeps all of them. Raises ValueError for embeddings of other
+    sentences.
     """
     check_is_setting(setting)
     if other is not None and other.n_sentences != space.n_sentences:

@@ -42,7 +42,7 @@ from whitelab.statistics.geometry.losses import (
 from whitelab.statistics.geometry.measures import METRICS, Metric, Rows, measured
 from whitelab.statistics.geometry.neighbours import Nearest, nearest, nearest_rows
 from whitelab.statistics.geometry.norms import norm_correlation, norms, word_counts, word_frequencies
-from whitelab.statistics.geometry.similarity import hsic, linear_cka
+from whitelab.statistics.geometry.similarity import hsic
 
 __all__ = [
     "CLUSTERS",
@@ -68,7 +68,6 @@ __all__ = [
     "hubness",
     "iso_score",
     "hsic",
-    "linear_cka",
     "mean_cosine",
     "measured",
     "mle_dimension",

@@ -1,4 +1,4 @@
-"""Linear CKA: how alike two spaces of the same sentences are, whatever their axes and scale."""
+"""HSIC, of which linear CKA is made: how alike two spaces of the same sentences are, whatever their axes."""
 
 import math
 
@@ -6,28 +6,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from whitelab.base.checks import check_matrix
 from whitelab.statistics.linalg import exact
 
 _ROWS_PER_PART = 8192
 _NOTHING = 1e-9  # of HSIC as it stands: what is left of it without its bias is rounding
-
-
-def linear_cka(x, y) -> float:
-    """HSIC(X, Y) / sqrt(HSIC(X, X) HSIC(Y, Y)) (Kornblith et al. 2019, section 3), debiased as `hsic`.
-
-    Rows of `x [n, d]` and `y [n, e]` are the same sentences. The same under any rotation and any scale of either; not
-    under whitening, which is no rotation. 1 where nothing else differs, about 0 of unrelated spaces, of which biased
-    HSIC gives about d / (n + d) once they are whitened. Needs d e numbers beside its arguments, never n^2. NaN where a
-    side does not vary or one row alone lies apart from equal others, where all its rows are equally far apart, as under
-    full whitening of n <= d sentences, and below 4 rows. Raises ValueError for other shapes and for numbers that are
-    not finite.
-    """
-    x, y = check_matrix(x), check_matrix(y, "y")
-    if len(x) != len(y):
-        raise ValueError(f"y must have n={len(x)} rows, one for each of x, got {len(y)}")
-    one, other, both = (hsic(a, b) for a, b in ((x, x), (y, y), (x, y)))
-    return both / (one**0.5 * other**0.5) if one > 0 and other > 0 else math.nan
 
 
 def hsic(x: Float[Tensor, "n d"], y: Float[Tensor, "n e"]) -> float:
