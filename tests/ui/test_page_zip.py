@@ -113,7 +113,10 @@ def test_a_figure_that_leaves_its_page_says_what_it_shows_and_of_what(monkeypatc
     assert (alone["bare"].layout.title.text, alone["bare"].layout.height) == (None, 300)
 
 
-def test_every_file_has_a_name_that_any_system_can_hold_and_every_figure_finds_its_script_beside_it():
+def test_every_file_has_a_name_that_any_system_can_hold_and_every_figure_finds_its_script_beside_it(
+    monkeypatch,
+):
+    monkeypatch.setattr("whitelab.ui.frame.page_zip.svgs", lambda given: dict.fromkeys(given, b"<svg/>"))
     keys = ("sif:a", "sif/a", "SIF:A", "curve", "a[:3]@0", "random@0:princeton-nlp/x", "\u6a21\u578b", "x" * 300)
     shown = {key: Shown(go.Figure(), lambda key=key: [{"key": key}]) for key in keys}
     score = SimpleNamespace(setting=whitelab.Setting(), as_dict=lambda: {"protocol": {}})
