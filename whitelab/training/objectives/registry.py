@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -160,10 +161,6 @@ class Objective:
 # ---------------------------------------------------------------------------------------- losses and heads
 
 
-def _simcse(z, generator, target, *, temperature):
-    return losses.contrastive(z, temperature)
-
-
 def _whitenedcse(z, generator, target, *, loss, weight, negatives, temperature, **of_head):
     weights = [1.0] + [weight] * (z.shape[0] - 2)
     if loss == "l1":
@@ -181,26 +178,6 @@ def _contrastive_whitened(z, generator, target, *, temperature, positives, eucli
     return losses.contrastive_whitened(z, generator, temperature=temperature, normalized=not euclidean, **slicing)
 
 
-def _byol(z, generator, target, **parameters):
-    return losses.byol(z, target)
-
-
-def _mse(z, generator, target, *, positives, euclidean, embedding, hidden):
-    return losses.mse(z, bool(euclidean))
-
-
-def _barlow(z, generator, target, *, weight, **parameters):
-    return losses.barlow(z, weight)
-
-
-def _vicreg(z, generator, target, *, invariance, variance, covariance, gamma, **parameters):
-    return losses.vicreg(z, invariance, variance, covariance, gamma)
-
-
-def _tanh(dim, **parameters):
-    return heads.TanhHead(dim)
-
-
 def _whitened(dim, *, whitening, groups, positives, eps, momentum, detach, chunks, normalize, **parameters):
     if whitening == "none":
         return heads.TanhHead(dim)
@@ -208,16 +185,8 @@ def _whitened(dim, *, whitening, groups, positives, eps, momentum, detach, chunk
     return heads.WhitenedHead(dim, whitening, views=positives, detach=bool(detach), normalize=bool(normalize), **knobs)
 
 
-def _projection(dim, *, hidden, embedding, **parameters):
-    return heads.Projection(dim, hidden, embedding)
-
-
-def _expander(dim, *, hidden, embedding, **parameters):
-    return heads.Projection(dim, hidden, embedding, depth=2)
-
-
-def _predictor(*, hidden, embedding, **parameters):
-    return heads.Projection(embedding, hidden, embedding)
+def _projection(dim, *, hidden, embedding, depth=1, **parameters):
+    return heads.Projection(dim, hidden, embedding, depth)
 
 
 def _rows_to_whiten(dim, *, whitening, groups, eps, momentum, chunks, passes, **parameters):
@@ -250,6 +219,7 @@ def _whole_sub_batches(*, size, whitening, **parameters):
 # ----------------------------------------------------------------------------------------------- the table
 
 _GROUPED = ("shuffled_group", "group")
+_WHITENED = ("whitening", *_GROUPED, "zca", "pca")  # what counts only where batches are whitened
 _READINGS = {"l2": "text", "l2-printed": "printed", "l2-code": "code"}
 
 _TEMPERATURE = Parameter("temperature", "τ", losses.TEMPERATURE, 0.001, 10.0, "Divides the similarities.")
@@ -298,8 +268,8 @@ OBJECTIVES: dict[str, Objective] = {
             r"-\log\frac{e^{\cos(z_i, z_i^+)/\tau}}{\sum_j e^{\cos(z_i, z_j^+)/\tau}}",
             "Gao et al. 2021, Eq. 4; Zhuo et al. 2023 (WhitenedCSE), Eq. 1",
             (_TEMPERATURE,),
-            _simcse,
-            _tanh,
+            lambda z, generator, target, temperature: losses.contrastive(z, temperature),
+            lambda dim, **parameters: heads.TanhHead(dim),
             departs="It takes [CLS] and a rate of 0.00003; here the mean and 0.0001 stand at first.",
         ),
         Objective(
@@ -344,7 +314,7 @@ OBJECTIVES: dict[str, Objective] = {
                     hint="Denominator over the same positive of every sentence, or over all positives.",
                 ),
                 _TEMPERATURE,
-                replace(_EPS, when=("whitening", *_GROUPED, "zca", "pca")),
+                replace(_EPS, when=_WHITENED),
                 Parameter(
                     "momentum",
                     "β",
@@ -353,7 +323,7 @@ OBJECTIVES: dict[str, Objective] = {
                     0.9999,
                     "Part of the old moments that is kept (Eq. 13), of a start at the identity; 0 whitens by the batch "
                     "alone.",
-                    when=("whitening", *_GROUPED, "zca", "pca"),
+                    when=_WHITENED,
                 ),
                 Parameter(
                     "detach",
@@ -362,7 +332,7 @@ OBJECTIVES: dict[str, Objective] = {
                     0,
                     1,
                     "1: no gradient through the whitening matrix, as in the released code.",
-                    when=("whitening", *_GROUPED, "zca", "pca"),
+                    when=_WHITENED,
                 ),
                 Parameter(
                     "chunks",
@@ -370,7 +340,7 @@ OBJECTIVES: dict[str, Objective] = {
                     "views",
                     choices=heads.CHUNKS,
                     hint="views: each view whitened by itself (Fig. 2); batch: pieces of the batch (released code).",
-                    when=("whitening", *_GROUPED, "zca", "pca"),
+                    when=_WHITENED,
                 ),
                 Parameter(
                     "passes",
@@ -388,7 +358,7 @@ OBJECTIVES: dict[str, Objective] = {
                     1,
                     "1: rows of length 1 before whitening. The paper's section 3.2.1 says normalized, not how; "
                     "its code, and 0, whiten them as they are.",
-                    when=("whitening", *_GROUPED, "zca", "pca"),
+                    when=_WHITENED,
                 ),
             ),
             _whitenedcse,
@@ -469,9 +439,9 @@ OBJECTIVES: dict[str, Objective] = {
                     "decay", "decay", 0.99, 0, 1, "Part of its parameters the slow copy keeps in the first step."
                 ),
             ),
-            _byol,
+            lambda z, generator, target, **parameters: losses.byol(z, target),
             _projection,
-            predictor_of=_predictor,
+            predictor_of=lambda **parameters: _projection(parameters["embedding"], **parameters),
         ),
         Objective(
             "barlow",
@@ -484,8 +454,8 @@ OBJECTIVES: dict[str, Objective] = {
                 _POSITIVES,
                 *_EXPANDED,
             ),
-            _barlow,
-            _expander,
+            lambda z, generator, target, weight, **parameters: losses.barlow(z, weight),
+            partial(_projection, depth=2),
         ),
         Objective(
             "vicreg",
@@ -510,8 +480,10 @@ OBJECTIVES: dict[str, Objective] = {
                 _POSITIVES,
                 *_EXPANDED,
             ),
-            _vicreg,
-            _expander,
+            lambda z, generator, target, invariance, variance, covariance, gamma, **parameters: losses.vicreg(
+                z, invariance, variance, covariance, gamma
+            ),
+            partial(_projection, depth=2),
         ),
         Objective(
             "mse",
@@ -520,7 +492,7 @@ OBJECTIVES: dict[str, Objective] = {
             r"\frac{2}{Nd(d-1)}\sum \operatorname{dist}(v_i, v_j)",
             "Ermolov et al. 2021 (W-MSE), section 3.1",
             (_POSITIVES, _EUCLIDEAN, _EMBEDDING, _HIDDEN),
-            _mse,
+            lambda z, generator, target, euclidean, **parameters: losses.mse(z, bool(euclidean)),
             _projection,
         ),
     )
