@@ -100,7 +100,7 @@ def test_a_cell_of_a_variant_of_rows_is_its_score(space, variant, fit):
         assert (found[layers].spearman, found[layers].rank) == (expected.spearman, expected.rank)
 
 
-@pytest.mark.parametrize("variant", WHITENERS)
+@pytest.mark.parametrize("variant", ["none", "pca"])
 def test_numbers_that_are_none_are_refused_as_by_score(space, variant):
     values = space.values.clone()
     values[1, 7, 2] = float("nan")
