@@ -25,7 +25,6 @@ __all__ = [
     "BUNDLED_SETS",
     "DEMO",
     "DEMO_SEARCH",
-    "ROLES",
     "SOURCES",
     "ColumnNames",
     "DataError",
