@@ -2,13 +2,17 @@
 
 import csv
 import io
+import json
 import re
+import time
+from functools import wraps
 
 import pytest
 from tiny import build_model, write_pairs
 
 import whitelab
 from whitelab.scoring.setting import Setting
+from whitelab.ui.sections import layer_maps
 
 from .visiting import alts, choose, data, deltas, live, metrics, press, said, scored, start, table, until, write_few
 
@@ -54,6 +58,24 @@ def test_the_maps_keep_the_workspaces_k_and_name_the_best_pair(small, space):
         assert kept == pytest.approx({"raw": before, "spearman": after, "gain": after - before})
     rows = csv.DictReader(io.StringIO(data(choose(at, whitening="zca"))["whitened-pairs"]))
     assert {(row["whitening"], row["k"]) for row in rows} == {("zca", "20")}  # though PCA's scores are the same
+
+
+@pytest.mark.parametrize("seconds", [0.05, 0.2, 0.4])
+def test_both_maps_share_one_scale_however_soon_they_come(small, monkeypatch, seconds):
+    """Both before the page is drawn, the second while the first is, both after it."""
+
+    @wraps(layer_maps.layer_pairs)
+    def slowly(*args, **options):
+        time.sleep(seconds)
+        return whitelab.layer_pairs(*args, **options)
+
+    monkeypatch.setattr(layer_maps, "layer_pairs", slowly)
+    at = until(start("layers", **small))
+    maps = [one.proto.spec for one in at.get("plotly_chart") if one.proto.alt.startswith("Spearman of every pair")]
+    drawn = [json.loads(spec)["data"][0] for spec in maps]
+    rows = [row for place in ("raw-pairs", "whitened-pairs") for row in csv.DictReader(io.StringIO(data(at)[place]))]
+    scores = [float(row["spearman"]) for row in rows]
+    assert [(one.get("zmin"), one.get("zmax")) for one in drawn] == [pytest.approx((min(scores), max(scores)))] * 2
 
 
 def test_every_subset_is_searched_raw_at_first_and_the_best_can_be_taken(small, space):
