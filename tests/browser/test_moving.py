@@ -268,6 +268,20 @@ def test_who_goes_back_and_reloads_or_comes_back_is_where_one_was(app, visit, an
     page.wait_for_url(re.compile("/whitening"))
 
 
+def test_the_only_layer_stays_where_it_is_taken_out_and_that_is_no_step(app, visit):
+    shown = visit(app)
+    page = shown.open("whitening?layers=6")
+    shown.follow("dimensions")
+    page.get_by_test_id("stSidebar").get_by_role("button", name="6", exact=True).click()
+    page.wait_for_timeout(1500)  # Streamlit has put the address twice
+    shown.complete()
+    assert (shown.layers(), shown.query()["layers"]) == ([6], ["6"])
+    page.go_back()
+    page.get_by_role("heading", name=QUESTIONS["whitening"]).wait_for()
+    shown.complete()
+    assert (shown.layers(), shown.query()["layers"]) == ([6], ["6"])
+
+
 def test_who_goes_back_before_the_page_is_drawn_is_taken_on_to_where_one_came_from(app, chromium):
     context, before = chromium.new_context(), f"{app}/_stcore/health"
     page = context.new_page()

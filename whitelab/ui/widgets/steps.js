@@ -1,14 +1,16 @@
 // One act of a hand is one step in the browser's history; once a window, whose pages all bring this. Streamlit takes one
 // for each key of the address that a script sets or deletes, another for the page, and again on the way back: nobody got
-// past a page that says something of its own in the address.
+// past a page that says something of its own in the address. What leads to where the hand was is no step: a knob that
+// was turned and is put back.
 if (!window.whitelabSteps) {
   window.whitelabSteps = true
-  let acted = false
-  for (const kind of ["pointerdown", "click", "keydown"]) addEventListener(kind, () => (acted = true), { capture: true })
+  let acted = false, at
+  const act = () => ([acted, at] = [true, location.href])
+  for (const kind of ["pointerdown", "click", "keydown"]) addEventListener(kind, act, { capture: true })
   addEventListener("popstate", () => (acted = false), { capture: true })
   const push = history.pushState
   history.pushState = function (...step) {
-    if (!acted) return this.replaceState(...step)
+    if (!acted || new URL(step[2] ?? "", location).href === at) return this.replaceState(...step)
     acted = false
     return push.apply(this, step)
   }
