@@ -13,8 +13,10 @@ from whitelab.scoring.setting import Setting
 from whitelab.statistics.geometry import CONE
 from whitelab.statistics.significance import williams
 from whitelab.sweeps.dimensions import k_curve
+from whitelab.sweeps.layer_gains import layer_gains
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.sections.explanation import HELD_OUT, SMALL, Measured, explained, measured
+from whitelab.ui.sections.layer_gains import against
 from whitelab.whitening import variant
 
 GAIN = Measured("PCA whitening", 5.0, 300, 3000, 7.8, 0.6, True, 200, 5.2)
@@ -168,6 +170,18 @@ def test_a_change_that_cross_fitted_halves_do_not_show_is_in_doubt(spec, n, hold
     doubt = measured(space, setting).doubt
     assert doubt == ("" if holds else measured(space, setting, HELD_OUT).doubt)
     assert measured(space, setting.with_(fit="cross")).doubt != doubt or holds
+
+
+@pytest.mark.parametrize(("spec", "n", "real"), [("center", 60, True), ("standardize", 60, False), ("pca", 80, False)])
+def test_no_layer_is_said_to_gain_whose_gain_is_in_doubt_below(spec, n, real):
+    space, setting = make_space(n), Setting((1,), spec)
+    space = shelf().call(replace(space, gold=score(space, setting).cosines), f"{spec} said of every layer")
+    *_, gains = layer_gains(space, setting)
+    assert gains[1].gain(gains[1].whitened) > SMALL
+    assert (against(space, setting, gains[1], gains[1].whitened) == "") is real
+    assert (measured(space, setting).doubt == "") is real
+    other = setting.with_(layers=(2,))  # of layers that are not at hand Williams' test alone is asked
+    assert against(space, other, gains[1], gains[1].whitened) == ""
 
 
 def test_halves_too_small_for_the_map_speak_neither_for_a_change_nor_against_it():

@@ -7,7 +7,7 @@ import pytest
 from whitelab import Setting
 from whitelab.scoring.paired import doubt
 from whitelab.sweeps.layer_gains import layer_gains
-from whitelab.ui.sections.layer_gains import _against, above, finding
+from whitelab.ui.sections.layer_gains import _tested, above, finding
 
 
 @pytest.fixture
@@ -110,4 +110,4 @@ def test_what_stands_against_a_change_is_told_from_the_scores_at_hand(gains, spa
     """Embeddings that no shelf knows can be asked for nothing anew, such as an isotropy whose maps are fitted first."""
     for gain in gains:
         for score in (gain.whitened, gain.cut):
-            assert _against(space, gain, score) == doubt(space, score, gain.raw).verdict(score.spearman, score.rank)
+            assert _tested(space, gain, score) == doubt(space, score, gain.raw).verdict(score.spearman, score.rank)

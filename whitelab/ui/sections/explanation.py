@@ -112,11 +112,11 @@ def _doubt(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> str:
         test = study(_williams, space, setting)
         if test >= LEVEL:
             return f"which {pairs} cannot tell from no change (Williams {p_value(test)})"
-        verdict = "" if _holds(space, setting) else HELD_OUT
+        verdict = "" if holds(space, setting) else HELD_OUT
     return "which is not beyond doubt on sentences the map was not fitted on" if verdict == HELD_OUT else ""
 
 
-def _holds(space: LayerEmbeddings, setting: Setting) -> bool:
+def holds(space: LayerEmbeddings, setting: Setting) -> bool:
     """Whether cross-fitted halves show the change of a task's own fit too; True where these can say nothing of it."""
     if setting.fit != "task":
         return True

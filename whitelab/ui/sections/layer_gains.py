@@ -1,6 +1,7 @@
 """The finding, layer by layer: every layer raw and whitened, and a sentence that says which gain."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import streamlit as st
 
@@ -18,7 +19,7 @@ from whitelab.ui.results.kept import kept
 from whitelab.ui.results.memory import memory
 from whitelab.ui.results.scores import layer_gains, number_of
 from whitelab.ui.results.study import named, study_job
-from whitelab.ui.sections.explanation import CONE, SMALL
+from whitelab.ui.sections.explanation import CONE, SMALL, holds
 from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.chart import chart, clicked
 from whitelab.whitening import whitens
@@ -56,7 +57,8 @@ def finding(
 ) -> str:
     """Which layers gain and which lose, in a sentence made of the numbers, and why.
 
-    `against` says what stands against a score's change from raw (`Doubt.verdict`): none such is a gain or a loss.
+    `against` says what stands against a score's change from raw (`Doubt.verdict`, and of the setting at hand what the
+    explanation below asks): none such is a gain or a loss.
     """
     white = [_kind(gain, gain.whitened, against) for gain in gains]
     name = capitalised(LABELS.inline(setting.whitening))
@@ -187,17 +189,20 @@ def _picture(
         lambda: figures.layer_dumbbells(rows(gains), names, setting.whitening, space.n_layers, selected),
     )
     chart(figure, "layer-gains", lambda: rows(gains), on_select=lambda: take(clicked("layer-gains")))
-
-    def against(gain: LayerGain, score: Score) -> str:
-        name = named((space, gain.raw.setting, score.setting))
-        return memory().made(("against", name), lambda: _against(space, gain, score))
-
+    heard = partial(against, space, setting)
     with st.container(key="said-gains"):
-        st.markdown(kept("layer-gains-said", (tuple(gains), setting), lambda: finding(gains, setting, against)))
+        st.markdown(kept("layer-gains-said", (tuple(gains), setting), lambda: finding(gains, setting, heard)))
         st.markdown(above(gains, now))
 
 
-def _against(space: LayerEmbeddings, gain: LayerGain, score: Score) -> str:
+def against(space: LayerEmbeddings, setting: Setting, gain: LayerGain, score: Score) -> str:
+    """What stands against a score's change from raw; of the `setting` at hand also what cross-fitted halves say."""
+    name = named((space, gain.raw.setting, score.setting))
+    said = memory().made(("against", name), lambda: _tested(space, gain, score))
+    return CHANCE if not said and score.setting == setting and not holds(space, setting) else said
+
+
+def _tested(space: LayerEmbeddings, gain: LayerGain, score: Score) -> str:
     """Of scores at hand: what is asked for anew would have maps fitted to rows fitted for their isotropy."""
     if score.spearman is None:
         return "starved" if score.starved else ""
