@@ -54,7 +54,7 @@ left, right = st.columns(2)
 with left:
     st.header("Which layer ranks best?")
     every = [one.with_(layers=(layer,)) for layer in range(space.space.n_layers) for one in here]
-    follow(
+    layered = follow(
         rankings.ranked(space, every, "ranked-layers"),
         lambda found: rankings.by_layer(found, comparison, space.space.n_layers),
         key="ranked-layers",
@@ -87,7 +87,8 @@ if data.source == "demo-search" and not retrieval_sets.is_upload():
     st.caption(rankings.EXAMPLE)
 if results:
     code = rankings.searched_code(data, comparison, pooling(chosen))
-    take_away.of_search(chosen, space, compared, code, rankings.judged(results, comparison))
+    verdict, beaten = rankings.judged(results, comparison), rankings.beaten(results, layered or (), comparison)
+    take_away.of_search(chosen, space, compared, code, verdict, beaten)
 
 close_page(
     chosen,

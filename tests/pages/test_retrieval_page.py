@@ -8,18 +8,21 @@ from zipfile import ZipFile
 
 import numpy as np
 import pytest
+import torch
 from judged import write_retrieval
 from streamlit.testing.v1 import AppTest
 from tiny import SENTENCES
 
 import whitelab
 from whitelab.encoding.checkpoints import PROMPTS_FILE
+from whitelab.encoding.embed import embed
 from whitelab.encoding.embeddings import LayerRows
 from whitelab.retrieval.compression import CODES
 from whitelab.retrieval.embedded import embed_retrieval, for_documents
 from whitelab.retrieval.metrics import METRICS
 from whitelab.retrieval.relevance import against, retrieve
 from whitelab.scoring.fit_scopes import fit_scope
+from whitelab.scoring.setting import Setting
 from whitelab.ui.sections import take_away
 from whitelab.whitening.export import to_npz
 
@@ -210,6 +213,24 @@ def test_the_map_of_a_search_is_offered_with_lines_that_make_its_vectors(small, 
     assert (record["fit"], record["query_prompt"], record["rank"]) == ("corpus", "ASK: ", 8)
     np.testing.assert_array_equal(found["percentile"], scale["percentile"])
     np.testing.assert_allclose(made(values[3]), whitener(values[3]), atol=1e-4)
+
+
+def test_whoever_takes_the_map_of_a_search_is_told_where_the_last_layer_ranks_better_as_it_is(small, tmp_path):
+    documents, queries = SENTENCES[:30], SENTENCES[30:60]
+    encoder = for_documents(whitelab.load_encoder(small["model"]))
+    found = embed(encoder, documents + queries)[0][3]
+    nearest = torch.nn.functional.cosine_similarity(found[30:, None], found[None, :30], dim=-1).argmax(dim=1)
+    judged = [(f"q{i}", f"d{j}", 1) for i, j in enumerate(nearest.tolist())]  # what layer 3 finds is relevant
+    texts = {f"d{i}": ("", text) for i, text in enumerate(documents)}
+    folder = write_retrieval(tmp_path / "mine", texts, {f"q{i}": text for i, text in enumerate(queries)}, judged)
+    space, _ = embed_retrieval(encoder, whitelab.load_retrieval(folder))
+    raw, now = (retrieve(space, Setting.parse(text)) for text in ("L1", "L1:center fit=corpus"))
+    assert against([raw, now])[-1].verdict != "loss"  # of raw vectors of the same layer, of which it is said already
+    words = f"The raw vectors of layer 3, the last, reach nDCG@10 1.0000 here, and this map {now.means['ndcg@10']:.4f}."
+    at = until(start("retrieval", **small | {"searched-data": str(folder)}, whitening="Centred"))
+    assert said(until(choose(at, **{scope(at): "corpus"})), words)
+    at = until(choose(at, layers=[3]))
+    assert not said(at, "the last, reach")
 
 
 def test_whoever_takes_the_map_of_a_search_is_told_where_raw_vectors_rank_better(small, tmp_path):

@@ -10,7 +10,7 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.progress import Progress
-from whitelab.base.wording import p_value, plain, spaced
+from whitelab.base.wording import layers_in_words, p_value, plain, spaced
 from whitelab.datasets import RetrievalSet
 from whitelab.encoding.embed import EmbedReport
 from whitelab.figures.style import wrapped
@@ -36,6 +36,7 @@ from whitelab.ui.widgets.note import note
 from whitelab.whitening import too_few
 
 EXAMPLE = "Passages, queries and judgements written for this project, not a published benchmark."
+CLEAR = 0.01  # of a metric between 0 and 1: less is no reason to speak of another layer
 SHOWN, SHORTENED = 5, 240  # documents of a query that are shown, and letters of each
 
 
@@ -163,6 +164,20 @@ def standings(results: Sequence[Retrieval], comparison: Comparison) -> None:
 def judged(results: Sequence[Retrieval], comparison: Comparison) -> str:
     """The verdict on the last of the results against the first."""
     return _standings(tuple(results), comparison.metric)[-1].verdict
+
+
+def beaten(results: Sequence[Retrieval], every: Sequence[Retrieval], comparison: Comparison) -> str:
+    """That the raw vectors of the last layer rank better than the last of the results, where they do: `every` layer."""
+    raw = [one for one in every if one.setting.whitening == "none"]
+    if not raw:
+        return ""
+    untouched, now = raw[-1].means[comparison.metric], results[-1].means[comparison.metric]
+    if untouched - now <= CLEAR:
+        return ""
+    return (
+        f"The raw vectors of {layers_in_words(raw[-1].setting.layers)}, the last, reach {comparison.label} "
+        f"{untouched:.4f} here, and this map {now:.4f}. Advise looks for what serves best."
+    )
 
 
 @lru_cache(16)

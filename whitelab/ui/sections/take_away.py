@@ -49,14 +49,17 @@ def section(chosen: Workspace, opened: Opened, now: Score) -> None:
         _draw(parcel)
 
 
-def of_search(chosen: Workspace, space: RetrievalSpace, setting: Setting, code: str, verdict: str) -> None:
+def of_search(
+    chosen: Workspace, space: RetrievalSpace, setting: Setting, code: str, verdict: str, beaten: str = ""
+) -> None:
     """Take the map of a search away; `code` are the lines that make its embeddings as `searched`, and `verdict` is
-    that on its ranking against that of raw vectors."""
+    that on its ranking against that of raw vectors; `beaten` says that those of the last layer rank better."""
     parcel = SearchParcel(chosen, space.space, space.on(setting), space, code)
     if _introduced(parcel):
         if verdict in WORTH:
+            words = WORTH[verdict].format(layers_in_words(parcel.setting.layers))
             with st.container(key="said-worth"):
-                st.info(WORTH[verdict].format(layers_in_words(parcel.setting.layers)), icon=":material/info:")
+                st.info(beaten if beaten and verdict != "loss" else words, icon=":material/info:")
         _draw(parcel)
 
 
