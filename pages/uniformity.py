@@ -22,10 +22,12 @@ with left:
     positives = choice(
         "Positive pairs",
         geometry.POSITIVES,
+        "top" if geometry.no_positives(space.gold, "gt4") else "gt4",
         key="positives",
         bind="query-params",
         format_func=geometry.POSITIVES.get,
-        help="SimCSE's footnote 3 says above 4; code in circulation uses at least 4. The losses differ.",
+        help="SimCSE's footnote 3 says above 4; code in circulation uses at least 4. The losses differ. Of scores that "
+        "do not run from 0 to 5 the top fifth is what 4 and above is of these.",
     )
 with right:
     paths = variant_picker(chosen, "paths", ("none", "center", compared.whitening))

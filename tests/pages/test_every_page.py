@@ -327,6 +327,16 @@ def test_fewer_sentences_than_dimensions_are_said_to_mean_nothing_and_a_small_k_
         assert no_nan(at)
 
 
+def test_similar_pairs_are_the_top_fifth_where_scores_do_not_run_to_5(small, tmp_path):
+    golds = [i / 20 for i in range(20)]
+    at = until(start("uniformity", **small | {"data": write_scored(tmp_path / "own.tsv", golds)}))
+    assert "'top'" in code(at)
+    assert metrics(at)["Alignment, raw"] != "undefined"
+    assert not said(at, "lignment is not defined")
+    at = until(choose(at, positives="gt4"))
+    assert said(at, "the top fifth ('top') goes with any scale")
+
+
 def test_the_floor_of_uniformity_is_that_of_the_dimensions_kept(small):
     at = until(start("uniformity", **small))
     for k in (32, 5):

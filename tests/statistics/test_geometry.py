@@ -271,8 +271,24 @@ def test_a_gold_score_of_4_is_positive_under_ge4_only(space):
         assert by_rule[rule] == pytest.approx(reference.alignment(a, b))
     assert [geometry.no_positives(gold[:2], rule) == "" for rule in ("gt4", "ge4")] == [False, True]
     assert by_rule["gt4"] != pytest.approx(by_rule["ge4"])
-    with pytest.raises(ValueError, match="positives='gt3' must be one of gt4, ge4"):
+    with pytest.raises(ValueError, match="positives='gt3' must be one of gt4, ge4, top"):
         geometry.positives(gold, "gt3")
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 5.0), (0.0, 1.0), (-1.0, 1.0), (1.0, 7.0), (0.0, 100.0)])
+def test_the_top_fifth_is_the_same_pairs_on_every_scale(low, high):
+    gold = torch.arange(0, 51, dtype=torch.float64) / 10
+    assert geometry.positives(gold, "top").tolist() == geometry.positives(gold, "ge4").tolist()
+    scaled = (low + gold * (high - low) / 5).round(decimals=9)
+    assert geometry.positives(scaled, "top").tolist() == geometry.positives(gold, "ge4").tolist()
+    assert geometry.no_positives(scaled, "top") == ""
+    assert "the top fifth ('top') goes with any scale" in geometry.no_positives(gold / 5)
+
+
+def test_no_pair_is_in_the_top_fifth_of_scores_that_are_all_the_same():
+    for gold in (torch.full((4,), 3.0), torch.empty(0)):
+        assert geometry.positives(gold, "top").tolist() == []
+        assert geometry.no_positives(gold, "top").endswith("in the top fifth of its range, all have the same")
 
 
 # Spectra

@@ -168,7 +168,7 @@ def test_progress_counts_layers_and_variants_and_can_stop_the_work(space):
 
 
 def test_positives_that_do_not_exist_are_refused(space):
-    with pytest.raises(ValueError, match="positives='gt3' must be one of gt4, ge4"):
+    with pytest.raises(ValueError, match="positives='gt3' must be one of gt4, ge4, top"):
         losses(space, Setting((1,)), positives="gt3")
 
 

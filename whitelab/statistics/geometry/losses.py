@@ -22,8 +22,9 @@ from whitelab.base.threads import side_by_side
 from whitelab.statistics.geometry.cosines import normalize, row_weights
 
 # Sentence pairs that count as "positive" in the alignment loss. SimCSE's footnote 3 says gold above 4;
-# code in circulation uses at least 4, which gives another number (0.33 against 0.25 on STS-B).
-POSITIVES = {"gt4": "gold > 4", "ge4": "gold >= 4"}
+# code in circulation uses at least 4, which gives another number (0.33 against 0.25 on STS-B). Both are of scores
+# from 0 to 5, of which the top fifth begins at 4.
+POSITIVES = {"gt4": "gold > 4", "ge4": "gold >= 4", "top": "gold in the top fifth of its range"}
 
 _MANY_ROWS = 1024
 _T_IN_FLOAT32 = 4  # above it a few pairs outweigh all others, and float32's errors no longer average out
@@ -114,7 +115,11 @@ def positives(gold: Float[Tensor | np.ndarray, "p"], rule: str = "gt4") -> Int[T
     """Positions of the positive pairs under a rule of `POSITIVES`."""
     check_choice(rule, "positives", POSITIVES)
     gold = check_real(check_shape(gold, "gold", "p"), "gold")
-    chosen = gold > 4 if rule == "gt4" else gold >= 4
+    if rule == "top":
+        low, high = (gold.min(), gold.max()) if len(gold) else (0, 0)
+        chosen = (5 * (gold - low) >= 4 * (high - low)) & (gold > low)  # of whole numbers and tenths without rounding
+    else:
+        chosen = gold > 4 if rule == "gt4" else gold >= 4
     return chosen.nonzero()[:, 0]
 
 
@@ -122,4 +127,9 @@ def no_positives(gold: Float[Tensor | np.ndarray, "p"], rule: str = "gt4") -> st
     """Why alignment is not defined where no pair is positive; empty where one is."""
     if len(positives(gold, rule)):
         return ""
-    return f"alignment is not defined: no pair has {POSITIVES[rule]}, a rule for gold scores from 0 to 5"
+    why = (
+        "all have the same"
+        if rule == "top"
+        else "a rule for gold scores from 0 to 5; the top fifth ('top') goes with any scale"
+    )
+    return f"alignment is not defined: no pair has {POSITIVES[rule]}, {why}"
