@@ -72,6 +72,8 @@ with right:
 st.header("Where to go next")
 with st.container(horizontal=True):
     for page, label in (
+        ("lessons", "What is there to learn, step by step?"),
+        ("data", "How do I bring data of my own?"),
         ("whitening", "Which whitening, and is the gain real?"),
         ("anisotropy", "How narrow is the cone, layer by layer?"),
         ("layers", "Which layers should be averaged?"),

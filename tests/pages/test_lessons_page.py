@@ -235,6 +235,23 @@ def test_a_projectors_view_goes_along_to_every_page_until_it_is_left(lesson):
     assert not bare(at)
 
 
+@pytest.mark.parametrize(("place", "keeps"), [({}, False), ({"step": "3", "guess3": "0"}, True)])
+def test_who_leaves_a_lesson_has_the_setting_of_before_but_at_its_end_where_the_page_is_handed_over(place, keeps):
+    own = {"layers": "2", "whitening": WHITENERS["soft"].label, "soft-gamma": "0.25", "fit": "cross", "k": "5"}
+    at = until(start(**own))
+    before = at.session_state["workspace"].setting
+    at = go_to(at, "lessons")
+    at.query_params.clear()  # as a click on a link does
+    for name, value in ({"lesson": "4"} | place).items():
+        at.query_params[name] = value
+    at = until(go_to(at, "overview"), lambda at: waits(at) or "lesson-again" in keys(at))
+    during = at.session_state["workspace"].setting
+    assert during != before
+    at = press(at, "lesson-leave")
+    assert at.session_state["workspace"].setting == (during if keeps else before)
+    assert str(before) == "mean/L2:soft:gamma=0.25,alpha=0@5 fit=cross"
+
+
 def test_data_without_an_answer_say_why_and_the_page_is_there(place):
     data = place / "alike.csv"
     data.write_text("sentence1,sentence2,score\n" + "".join(f"a cat {i},a dog {i},{i % 4}\n" for i in range(20)))

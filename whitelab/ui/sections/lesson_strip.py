@@ -29,6 +29,7 @@ from whitelab.ui.widgets import address
 from whitelab.ui.widgets.chart import chart
 
 _AT = "lesson-at"  # session_state: the lesson and step whose setting the bar was put to
+_OWN = "lesson-own"  # session_state: the knobs as the visitor had them before the first lesson moved them
 _WORDS = ("lesson", "step", "answers", "fixed", "present")  # of the address, beside the predictions
 _YES = ("yes", "true")
 _AGAIN = "lesson-times-again"  # session_state: how often this visitor has asked to predict again
@@ -111,11 +112,14 @@ def open_lesson(page: str) -> None:
     st.session_state[workspace.FIXED] = _FIXED if here is not None and here.fixed else ""
     if here is None:
         st.session_state.pop(_AT, None)
+        st.session_state.pop(_OWN, None)
         return
     if page != here.lesson.page:
         st.switch_page(f"pages/{here.lesson.page}.py", query_params=_carried())
     before, now = st.session_state.get(_AT), (here.lesson.number, here.step)
     if before != now or here.fixed:
+        if before is None and workspace.SLOT in st.session_state:  # not of a link, which has no knobs yet
+            st.session_state[_OWN] = workspace.knobs_of_a_setting()
         _put(here.lesson.setting_at(here.step), keep_address=before is None and not here.fixed)
         st.session_state.update(here.lesson.opens)
         st.session_state[_AT] = now
@@ -411,7 +415,10 @@ def _ways(here: Place, ready: bool, answerable: bool = True) -> None:
             )
         if ready and last:
             st.page_link("pages/lessons.py", label="All lessons", icon=":material/school:")
-        st.button("Leave the lesson", key="lesson-leave", icon=":material/close:", on_click=_leave, type="tertiary")
+        words = "Leave the lesson" + " and keep its setting" * (ready and last)
+        st.button(
+            words, key="lesson-leave", icon=":material/close:", on_click=_leave, args=(ready and last,), type="tertiary"
+        )
 
 
 def _go(step: int) -> None:
@@ -433,7 +440,10 @@ def _forget() -> None:
         del st.query_params[name]
 
 
-def _leave() -> None:
+def _leave(keeps: bool = False) -> None:
+    """Let go of the lesson, and give the visitor's own setting back unless that of the lesson is to be kept."""
+    if not keeps:
+        workspace.turn(**st.session_state.get(_OWN, {}))
     _forget()
     for name in _WORDS:
         st.query_params.pop(name, None)

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import streamlit as st
 
@@ -152,6 +153,11 @@ def moved_by_put(knob: str) -> bool:
     """Whether a knob of the bar is of those that a setting moves: layers, variant with its parameters, k and fit."""
     variant, dash, _ = knob.partition("-")
     return knob in ("layers", "whitening", "k", "fit") or bool(dash) and variant in WHITENERS
+
+
+def knobs_of_a_setting() -> dict[str, Any]:
+    """The knobs that a setting moves, by their keys, as they are."""
+    return {key: value for key, value in st.session_state.items() if moved_by_put(key) and value is not None}
 
 
 def take(layers: Iterable[int] | None = None, k: int | None = None) -> None:
