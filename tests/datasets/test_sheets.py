@@ -174,6 +174,11 @@ def test_where_no_row_is_left_all_of_them_are_told():
         (".parquet", b"", "the file is empty"),
         (".csv", b"sentence1,sentence2,score\n", "column names only, no pairs"),
         (".csv", "naïve,row,1\n".encode("latin-1"), "not UTF-8 at byte 2"),
+        (
+            ".csv",
+            b"PK\x03\x04\x14\0\x06\0\x08\0\0\0!\0",
+            "a zip archive, as a spreadsheet is, and no text: save the sheet",
+        ),
         (".parquet", b"PAR1 no", "not a readable Parquet file"),
         (".json", b"{", "not JSON"),
         (".json", b"[" * 100_000, "not JSON"),

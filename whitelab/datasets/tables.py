@@ -40,6 +40,7 @@ SUFFIXES = (
 PROBE_BYTES = 1 << 16
 UNZIPPED_BYTES = 1 << 30  # a .gz that holds more is not a file of sentence pairs
 
+ZIPPED = b"PK\x03\x04"  # with which a zip archive begins
 # UTF-32 first: its little-endian mark begins with the one of UTF-16.
 MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -461,6 +462,8 @@ def encoding_of(data: bytes) -> tuple[str, int]:
 def _decode(path: File, data: bytes) -> str:
     encoding, start = encoding_of(data)
     first = data[:PROBE_BYTES]
+    if data.startswith(ZIPPED):
+        raise DataError(f"{path}: a zip archive, as a spreadsheet is, and no text: save the sheet as CSV")
     if not start and 4 * first.count(0) > len(first) > 0:  # of Latin letters every other byte
         kind = "UTF-16LE" if first[1::2].count(0) > first[::2].count(0) else "UTF-16BE"
         raise DataError(

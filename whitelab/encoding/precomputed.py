@@ -317,8 +317,11 @@ class _Task:
                 )
             bad = ~np.isfinite(layer).all(axis=1)
             if bad.any():
-                where = f"row {np.flatnonzero(bad)[0]} of layer {number}"
-                raise DataError(f"{one}: must hold finite numbers, {where} has NaN or infinity")
+                rows, of = np.flatnonzero(bad), f" of layer {number}" * (len(values) > 1)
+                more = f", as have {len(rows) - 1} more" * (len(rows) > 1)
+                raise DataError(
+                    f"{one}: must hold finite numbers, row {rows[0]}{of} (counted from 0) has NaN or infinity{more}"
+                )
         return values
 
     def _pairs_long(self, role: str, p: int) -> Named | None:
@@ -333,7 +336,8 @@ class _Task:
         one, two = self._need("first vectors", "second vectors")
         a, b = self._layers(one, "p"), self._layers(two, "p")
         if b.shape != a.shape:
-            raise DataError(f"{two}: must have the shape of {one}, {list(a.shape)}, got {list(b.shape)}")
+            shapes = (list(side.values.shape) for side in (one, two))
+            raise DataError("{}: must have the shape of {}, {}, got {}".format(two, one, *shapes))
         if a.shape[1] != p:
             raise DataError(
                 f"{one}: must have one row for each of the {p} gold scores, got {list(one.values.shape)}"
