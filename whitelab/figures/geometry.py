@@ -46,7 +46,8 @@ def by_layer(
         more = {"mode": "lines+markers", "marker": marker, "cliponaxis": False}  # whole at zero
         add_line(figure, range(len(values)), values, labels[spec], line, "layer %{x}: %{y:.4g}", **more)
     first = next(iter(curves.values()), [])
-    figure.update_xaxes(title=LAYER, dtick=layer_step(len(first)))
+    alone = {"range": [-0.5, 0.5]} if len(first) == 1 else {}
+    figure.update_xaxes(title=LAYER, dtick=layer_step(len(first)), **alone)
     figure.update_yaxes(title=title, rangemode="tozero")
     parts = [
         f"{labels[spec]} from {values[0]:.3g} at layer 0 to {values[-1]:.3g} at layer {len(values) - 1}"

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from whitelab.base.wording import layer_names
+from whitelab.base.wording import layer_names, quantity
 from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import (
@@ -136,10 +136,10 @@ def layer_counts(counts: Sequence[int], among: int) -> go.Figure:
         hovertemplate=f"layer %{{x}}: in %{{y}} of the best {among}<extra></extra>",
     )
     figure.update_xaxes(title="Layer", dtick=layer_step(len(counts)))
-    figure.update_yaxes(title=f"Among the best {among} subsets", range=[0, max(1.04 * among, 1)])
+    figure.update_yaxes(title=f"Among the best {quantity(among, 'subset')}", range=[0, max(1.04 * among, 1)])
     often = sorted(layers, key=lambda layer: -counts[layer])[:3]
     words = [", ".join(f"layer {layer} in {counts[layer]}" for layer in often)]
-    alt = in_words(f"How often each layer is among the best {among} subsets", words)
+    alt = in_words(f"How often each layer is among the best {quantity(among, 'subset')}", words)
     return finish(figure, alt, heights.LOW, showlegend=False)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from whitelab import datasets, figures
-from whitelab.base.wording import capitalised, layer_names, spaced
+from whitelab.base.wording import capitalised, layer_names, quantity
 from whitelab.figures import heights
 from whitelab.scoring.setting import Setting
 from whitelab.sweeps.layer_subsets import LayerSubset, SubsetSearch, stream
@@ -127,7 +127,7 @@ def _about(searched: Searched) -> str:
 
 def _summary(search: SubsetSearch) -> str:
     """How many settings were scored, in what time, and whether any was left out."""
-    settings = f"{spaced(search.scored)} subsets"
+    settings = quantity(search.scored, "subset")
     settings += f" x {len(search.tasks)} tasks" if len(search.tasks) > 1 else ""
     n = search.n_layers
     last = next((size for size in range(1, n) if size + 1 not in search.exact_sizes), n)
