@@ -203,6 +203,12 @@ def test_on_release_the_address_the_pages_and_a_typed_k_follow(app, visit, demo)
         typed.press("Enter")
         shown.settle()
         assert (typed.input_value(), shown.live()) == (str(meant), wanted[meant - 1])
+    typed.fill("55")
+    assert shown.live() == wanted[54]
+    typed.press("Escape")  # what was typed is not sent, also when the box is left
+    typed.blur()
+    shown.settle()
+    assert (typed.input_value(), shown.live(), shown.query()["k"]) == ("77", wanted[76], ["77"])
     page.reload()
     shown.complete()
     assert (shown.k(), shown.live()) == (77, wanted[76])

@@ -24,6 +24,7 @@ class View {
     for (const input of this.inputs) {
       input.addEventListener("input", () => this.move(input.valueAsNumber))
       input.addEventListener("change", () => this.release(input.valueAsNumber))
+      input.addEventListener("keydown", ({ key }) => key === "Escape" && this.release(this.data.k)) // as it was
     }
     if (root.matches(".wl-strip")) this.follow(this.inputs[0])
   }
