@@ -21,7 +21,7 @@ def test_probe_rows_are_the_librarys(document, place, model):
     )
 
 
-def test_texts_that_are_longer_than_the_model_reads_are_told(run, place, model):
+def test_texts_that_are_longer_than_the_model_reads_are_told(few_candidates, run, place, model):
     options = (*model, "--data", place / "labels.tsv", "--settings", "L1;L1:pca@4", "--classifier", "knn")
     for command in (("probe", *options), ("advise", *options[:-4], "--for", "cluster")):
         for length, told in ((5, True), (60, False)):
