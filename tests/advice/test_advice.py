@@ -74,6 +74,25 @@ ROUND = (np.ones(D), np.full(D, 0.1))
 SMALL = (np.r_[np.ones(4), np.zeros(D - 4)], np.r_[np.zeros(4), np.full(D - 4, 1e-3)])  # four coordinates say it all
 
 
+@pytest.fixture(scope="module")
+def few_to_rank():
+    """What few pairs say of what ranks them."""
+    return advise_pairs(pairs_of(*ROUND, pairs=40), Setting((1,))).evidence
+
+
+@pytest.fixture(scope="module")
+def few_to_store():
+    """What few pairs say of what is to store."""
+    return advise_pairs(pairs_of(*SMALL, pairs=40), Setting((2,)), "store").evidence
+
+
+@pytest.fixture(scope="module")
+def small_to_store():
+    """Pairs whose meaning lies in few coordinates, and what to store is advised of them."""
+    space = pairs_of(*SMALL, pairs=100)
+    return space, advise_pairs(space, Setting((2,)), "store")
+
+
 def test_where_a_direction_hides_the_meaning_whitening_is_advised_and_its_gain_outlives_the_choice():
     advice = advise_pairs(pairs_of(*CONE), Setting((1,)))
     evidence = advice.evidence
@@ -167,20 +186,19 @@ def test_few_pairs_decide_nothing_and_say_how_many_would():
         assert "19 pairs are too few to decide" in handful.sentences[0]
 
 
-def test_what_would_decide_is_more_than_there_is_and_is_about_an_option_that_is_open():
-    evidence = advise_pairs(pairs_of(*ROUND, pairs=40), Setting((1,))).evidence
-    raw, *others = evidence.options
+def test_what_would_decide_is_more_than_there_is_and_is_about_an_option_that_is_open(few_to_rank):
+    raw, *others = few_to_rank.options
     sure = replace(others[0], score=99.0, difference=Difference(0.2, -0.1, 0.5, 0.2), p_holm=1.0)
     for low, estimate, high in ((-0.8, 0.2, 1.1), (-1.0, -0.2, 1.0), (0.1, 2.0, 4.0), (-9.0, 0.0, 9.0)):
         open_ = replace(others[1], score=50.0, difference=Difference(estimate, low, high, 0.2), p_holm=1.0)
-        advice = answer(replace(evidence, options=(raw, sure, open_)), "rank")
-        assert advice.needed > evidence.count
+        advice = answer(replace(few_to_rank, options=(raw, sure, open_)), "rank")
+        assert advice.needed > few_to_rank.count
         which = named(open_.setting)
         assert (capitalised(which) if estimate > 0 else which) in advice.sentences[1]
         assert ("would decide" in advice.sentences[2]) is (estimate > 0)
         assert ("nothing that was tried scores higher" in advice.sentences[0]) is (estimate <= 0)
         assert ("would rule that out" in advice.sentences[2]) is (estimate <= 0)
-    assert advice.needed == math.ceil(evidence.count * 81)  # an interval of 9 to either side, where 1 would do
+    assert advice.needed == math.ceil(few_to_rank.count * 81)  # an interval of 9 to either side, where 1 would do
 
 
 def with_items(evidence, count):
@@ -206,14 +224,13 @@ def with_items(evidence, count):
         [(3.0, 9.0), (2.0, 2.5), (0.9, 1.0)],
     ],
 )
-def test_so_many_items_as_are_named_would_decide_and_few_less_would_not(gaps):
-    evidence = advise_pairs(pairs_of(*ROUND, pairs=40), Setting((1,))).evidence
-    raw, *others = evidence.options
+def test_so_many_items_as_are_named_would_decide_and_few_less_would_not(gaps, few_to_rank):
+    raw, *others = few_to_rank.options
     options = [
         replace(one, score=raw.score + estimate, difference=Difference(estimate, estimate - half, estimate + half, 0.1))
         for one, (estimate, half) in zip(others, gaps, strict=False)
     ]
-    here = with_items(replace(evidence, options=(raw, *options)), evidence.count)
+    here = with_items(replace(few_to_rank, options=(raw, *options)), few_to_rank.count)
     needed = answer(here, "rank").needed
     assert answer(with_items(here, math.ceil(1.02 * needed)), "rank").decided
     assert not answer(with_items(here, math.floor(0.98 * needed)), "rank").decided
@@ -235,9 +252,10 @@ def test_the_shortest_vectors_that_hold_the_meaning_are_stored():
 
 
 @pytest.mark.parametrize(("setting", "code"), [("L2", "int8"), ("L2:pca@4", "int8"), ("L2:pca@4", "binary+itq")])
-def test_kept_as_advised_by_the_lines_that_are_said_and_shown_vectors_have_the_score_that_is_measured(setting, code):
-    space = pairs_of(*SMALL, pairs=100)
-    advice = advise_pairs(space, Setting((2,)), "store")
+def test_kept_as_advised_by_the_lines_that_are_said_and_shown_vectors_have_the_score_that_is_measured(
+    setting, code, small_to_store
+):
+    space, advice = small_to_store
     chosen, code = Setting.parse(setting), Code.parse(code)
     like = next(one for one in advice.evidence.options if one.code == code and one.setting.k == chosen.k)
     advice = replace(advice, setting=like.setting, code=code)
@@ -271,25 +289,23 @@ def test_vectors_that_are_kept_in_float32_need_no_word_on_how():
     assert advise_pairs(pairs_of(*ROUND, pairs=40), Setting((2,))).keeping == ""
 
 
-def test_a_best_that_is_shorter_and_open_is_weighed_against_raw():
-    evidence = advise_pairs(pairs_of(*SMALL, pairs=40), Setting((2,)), "store").evidence
-    raw, none = evidence.baseline, Difference(0.0, 0.0, 0.0, 1.0)
-    short = next(one for one in evidence.options if one.size < raw.size)
+def test_a_best_that_is_shorter_and_open_is_weighed_against_raw(few_to_store):
+    raw, none = few_to_store.baseline, Difference(0.0, 0.0, 0.0, 1.0)
+    short = next(one for one in few_to_store.options if one.size < raw.size)
     best = replace(short, score=99.0, difference=Difference(0.25, -2.25, 2.75, 0.5), behind=none)
-    advice = answer(replace(evidence, options=(raw, best)), "store")
-    assert (advice.setting, advice.needed) == (None, evidence.count * 4)  # 2.5 to either side, where 1.25 would do
+    advice = answer(replace(few_to_store, options=(raw, best)), "store")
+    assert (advice.setting, advice.needed) == (None, few_to_store.count * 4)  # 2.5 to either side, where 1.25 would do
     assert named(raw.setting) in advice.sentences[0]
     assert "score 99.00 (+0.25 points, -2.25 to +2.75); if it stays so, about 160 pairs" in advice.sentences[2]
 
 
 @pytest.mark.parametrize("count", [1, 5, 20])
-def test_of_many_short_vectors_none_is_stored_whose_loss_only_luck_keeps_below_a_point(count):
+def test_of_many_short_vectors_none_is_stored_whose_loss_only_luck_keeps_below_a_point(count, few_to_store):
     """Nineteen in twenty of such intervals hold what is true, so of twenty options one is likely to be wrong."""
-    evidence = advise_pairs(pairs_of(*SMALL, pairs=40), Setting((2,)), "store").evidence
-    raw = evidence.baseline
-    short = next(one for one in evidence.options if one.size < raw.size)
+    raw = few_to_store.baseline
+    short = next(one for one in few_to_store.options if one.size < raw.size)
     near = Difference(-0.5, -0.99, -0.01, 0.04)
-    several = replace(evidence, options=(raw, *[replace(short, difference=near, behind=near)] * count))
+    several = replace(few_to_store, options=(raw, *[replace(short, difference=near, behind=near)] * count))
     advice = answer(several, "store")
     assert advice.decided is (count == 1)
     if count > 1:
@@ -299,10 +315,11 @@ def test_of_many_short_vectors_none_is_stored_whose_loss_only_luck_keeps_below_a
             assert answer(more, "store").decided is decides
 
 
-def test_what_only_the_number_of_options_keeps_from_being_stored_is_named():
-    evidence = advise_pairs(pairs_of(*SMALL, pairs=40), Setting((2,)), "store").evidence
-    raw, sure, near = evidence.baseline, Difference(-0.1, -0.2, 0.1, 0.7), Difference(-0.5, -0.99, -0.01, 0.04)
-    short = replace(next(one for one in evidence.options if one.size < raw.size), size=8, difference=sure, behind=sure)
+def test_what_only_the_number_of_options_keeps_from_being_stored_is_named(few_to_store):
+    raw, sure, near = few_to_store.baseline, Difference(-0.1, -0.2, 0.1, 0.7), Difference(-0.5, -0.99, -0.01, 0.04)
+    short = replace(
+        next(one for one in few_to_store.options if one.size < raw.size), size=8, difference=sure, behind=sure
+    )
     for gap, best, many, said in (
         (near, sure, 4, True),
         (near, sure, 1, False),  # it is what is advised
@@ -311,7 +328,7 @@ def test_what_only_the_number_of_options_keeps_from_being_stored_is_named():
     ):
         small = replace(short, size=4, score=50.0, difference=gap, behind=gap if best is sure else best)
         options = (raw, replace(short, behind=best), *[small] * many)
-        advice = answer(replace(evidence, options=options), "store")
+        advice = answer(replace(few_to_store, options=options), "store")
         assert advice.decided
         assert (
             f"4 bytes, would do by their own interval, which does not put it beyond doubt where {many + 1} are"
@@ -321,26 +338,24 @@ def test_what_only_the_number_of_options_keeps_from_being_stored_is_named():
 
 
 @pytest.mark.parametrize("best", ["raw", "short", "other"])
-def test_what_is_to_store_names_no_option_twice(best):
-    evidence = advise_pairs(pairs_of(*SMALL, pairs=40), Setting((2,)), "store").evidence
-    raw, near = evidence.baseline, Difference(-0.1, -0.2, 0.1, 0.7)
-    short = replace(next(one for one in evidence.options if one.size < raw.size), difference=near, behind=near)
+def test_what_is_to_store_names_no_option_twice(best, few_to_store):
+    raw, near = few_to_store.baseline, Difference(-0.1, -0.2, 0.1, 0.7)
+    short = replace(next(one for one in few_to_store.options if one.size < raw.size), difference=near, behind=near)
     options = {"raw": raw, "short": short, "other": replace(raw, setting=Setting((1,)))}
     options[best] = replace(options[best], score=200.0)
-    _, said, _ = answer(replace(evidence, options=tuple(options.values())), "store").sentences
+    _, said, _ = answer(replace(few_to_store, options=tuple(options.values())), "store").sentences
     assert said.count(named(raw.setting)) == 1
     assert said.count("200.00") == 1
     assert (kept_as(options["other"]) in said) is (best == "other")
 
 
-def test_what_is_surely_as_good_as_raw_is_stored_although_the_best_may_be_better():
-    evidence = advise_pairs(pairs_of(*SMALL, pairs=40), Setting((2,)), "store").evidence
-    raw = evidence.baseline
-    short = next(one for one in evidence.options if one.size < raw.size)
+def test_what_is_surely_as_good_as_raw_is_stored_although_the_best_may_be_better(few_to_store):
+    raw = few_to_store.baseline
+    short = next(one for one in few_to_store.options if one.size < raw.size)
     safe = replace(short, difference=Difference(0.0, -0.2, 0.2, 1.0), behind=Difference(-0.5, -3.0, 2.0, 0.7))
     best = replace(raw, setting=Setting((1,)), score=99.0, difference=Difference(0.5, -2.0, 3.0, 0.7))
     best = replace(best, behind=Difference(0.0, 0.0, 0.0, 1.0))
-    advice = answer(replace(evidence, options=(raw, safe, best)), "store")
+    advice = answer(replace(few_to_store, options=(raw, safe, best)), "store")
     assert (advice.setting, advice.code, advice.decided) == (safe.setting, safe.code, True)
     assert advice.sentences[0] == f"Use {kept_as(safe)}: {safe.size} bytes a vector in place of {raw.size}."
     assert "it is -0.50 (-3.00 to +2.00), so more than a point may be left there" in advice.sentences[2]
