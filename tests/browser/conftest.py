@@ -28,6 +28,17 @@ def cache(between_workers, encoded):
 
 
 @pytest.fixture
+def tab(app, window):
+    """A page of a test's own beside the one that all tests share, whose browser has read what the app loads."""
+    page = window.context.new_page()
+    yield page
+    page.goto(f"{app}/_stcore/health")
+    page.evaluate("() => localStorage.clear()")
+    page.close()
+    window.context.clear_cookies()
+
+
+@pytest.fixture
 def phone(chromium):
     """A page on a screen as narrow as a phone's, touched with fingers."""
     context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)

@@ -237,14 +237,12 @@ new MutationObserver(() => {
 }).observe(document, { childList: true, subtree: true })"""
 
 
-def test_before_the_first_run_has_begun_the_bar_lists_no_files(app, chromium):
-    context = chromium.new_context(viewport={"width": 1440, "height": 900})
-    page = context.new_page()
-    page.add_init_script(LISTED)
-    page.goto(f"{app}/lessons")
-    page.get_by_role("link", name="Dimensions").wait_for()
-    assert page.evaluate("[...listed]") == []  # they stand at the top
-    context.close()
+def test_before_the_first_run_has_begun_the_bar_lists_no_files(app, tab):
+    tab.set_viewport_size({"width": 1440, "height": 900})
+    tab.add_init_script(LISTED)
+    tab.goto(f"{app}/lessons")
+    tab.get_by_role("link", name="Dimensions").wait_for()
+    assert tab.evaluate("[...listed]") == []  # they stand at the top
 
 
 # Nothing hears of the room on paper, as when a browser prints.
@@ -253,29 +251,27 @@ DEAF = """window.ResizeObserver = class extends ResizeObserver {
 }"""
 
 
-@pytest.mark.parametrize("window", [1440, 390])
-def test_on_paper_charts_are_laid_out_as_in_the_window_and_made_to_fit_and_words_fill_it(app, chromium, window):
-    context = chromium.new_context(viewport={"width": window, "height": 1000})
-    page = context.new_page()
-    page.add_init_script(DEAF)
-    page.goto(app)
-    page.get_by_text("Show the code").wait_for(state="attached")
-    page.wait_for_selector(".js-plotly-plot .draglayer", state="attached")
-    page.evaluate(STILL, [IDLE, 350])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_on_paper_charts_are_laid_out_as_in_the_window_and_made_to_fit_and_words_fill_it(app, tab, width):
+    tab.set_viewport_size({"width": width, "height": 1000})
+    tab.add_init_script(DEAF)
+    tab.goto(app)
+    tab.get_by_text("Show the code").wait_for(state="attached")
+    tab.wait_for_selector(".js-plotly-plot .draglayer", state="attached")
+    tab.evaluate(STILL, [IDLE, 350])
     widths = "all => all.map(one => one._fullLayout.width)"
-    before = page.locator(CHART).evaluate_all(widths)
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")  # as the browser does before it prints
-    page.emulate_media(media="print")
+    before = tab.locator(CHART).evaluate_all(widths)
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")  # as the browser does before it prints
+    tab.emulate_media(media="print")
     for paper in (718, 1047, 484):  # A4, lying and A5, within their margins
-        page.set_viewport_size({"width": paper, "height": 1000})
-        page.evaluate(STILL, [IDLE, 350])
-        assert page.locator(CHART).evaluate_all(widths) == before
-        edges = page.locator(f"{CHART} .nsewdrag").evaluate_all(  # of what is plotted, which may stand out of its chart
+        tab.set_viewport_size({"width": paper, "height": 1000})
+        tab.evaluate(STILL, [IDLE, 350])
+        assert tab.locator(CHART).evaluate_all(widths) == before
+        edges = tab.locator(f"{CHART} .nsewdrag").evaluate_all(  # of what is plotted, which may stand out of its chart
             "all => all.map(one => one.getBoundingClientRect().right)"
         )
-        assert min(paper, window) / 2 < max(edges) <= paper
-        assert page.get_by_test_id("stMainBlockContainer").bounding_box()["width"] == pytest.approx(paper, abs=2)
-    context.close()
+        assert min(paper, width) / 2 < max(edges) <= paper
+        assert tab.get_by_test_id("stMainBlockContainer").bounding_box()["width"] == pytest.approx(paper, abs=2)
 
 
 # Where a sheet may not end, of each heading and of the caption below it; and what is there to be pressed or opened.
