@@ -17,12 +17,16 @@ chosen, opened = open_page(
     "apart. Up and to the left, spread is bought with alignment.",
 )
 space, compared = opened.space, chosen.compared
+usual = "top" if geometry.no_positives(space.gold, "gt4") else "gt4"
+if st.session_state.get("positives-usual", usual) != usual:  # other data, on another scale
+    st.session_state["positives"] = usual
+st.session_state["positives-usual"] = usual
 left, right = st.columns([1, 3])
 with left:
     positives = choice(
         "Positive pairs",
         geometry.POSITIVES,
-        "top" if geometry.no_positives(space.gold, "gt4") else "gt4",
+        usual,
         key="positives",
         bind="query-params",
         format_func=geometry.POSITIVES.get,

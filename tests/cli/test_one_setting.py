@@ -46,9 +46,11 @@ def test_a_table_with_columns_of_other_names_scores_as_under_known_ones(document
     words = ("score", *model, "--data", odd)
     status, _, err = run(*words)
     assert status == 2
-    assert "or say which they are: `load(columns=...)`, --columns" in err
-    named = document(*words, "--columns", "premise text", "the other", "mean mark")
-    assert named == document("score", *options)
+    assert "or say which they are: `load(columns=...)`, `score --columns`" in err
+    named, known = document(*words, "--columns", "premise text", "the other", "mean mark"), document("score", *options)
+    assert named["protocol"].pop("data") == "pairs.csv (premise text, the other, mean mark)"
+    assert known["protocol"].pop("data") == "pairs.csv"
+    assert named == known
 
 
 def test_score_takes_k_and_says_so(document, options):

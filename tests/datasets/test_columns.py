@@ -91,6 +91,14 @@ def test_columns_without_names_are_called_by_their_place(tmp_path):
     assert (pairs.first[0], pairs.second[4], pairs.gold.tolist()) == ("a 0", "b 4", [0, 1, 2, 0, 1])
 
 
+def test_columns_of_one_name_or_none_are_called_as_they_are_shown(tmp_path):
+    table = write(tmp_path / "a.csv", "utt,utt,,spread,\na,b,2,0.1,x\nc,d,3,0.2,y\n")
+    pairs = load(table, columns=("utt", "utt (2)", "(no name)"))
+    assert (pairs.first, pairs.second, pairs.gold.tolist()) == (("a", "c"), ("b", "d"), [2.0, 3.0])
+    with pytest.raises(DataError, match=r"score='mark' must be one of the columns utt, utt \(2\), \(no name\), spread"):
+        load(table, columns=("utt", "utt (2)", "mark"))
+
+
 def test_names_in_the_first_line_are_names_whatever_stands_below(tmp_path):
     """Where no column holds numbers, the first line is taken for a row, unless it has the names that are asked for."""
     text = "left side of it\tright side of it\tmark\na cat\ta dog\t\n"
@@ -104,6 +112,9 @@ def test_names_in_the_first_line_are_names_whatever_stands_below(tmp_path):
     [
         (("premise text", "the other"), "must name three columns"),
         ("abc", "must name three columns"),
+        (None, "columns=None must name three columns"),
+        (5, "columns=5 must name three columns"),
+        (iter("abc"), "must name three columns"),
         (("premise text", "the other", "mark"), "score='mark' must be one of the columns id, premise text, the other"),
         (("premise text", "premise text", "spread"), "'premise text' cannot be first and second at once"),
     ],

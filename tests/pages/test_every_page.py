@@ -335,6 +335,11 @@ def test_similar_pairs_are_the_top_fifth_where_scores_do_not_run_to_5(small, tmp
     assert not said(at, "lignment is not defined")
     at = until(choose(at, positives="gt4"))
     assert said(at, "the top fifth ('top') goes with any scale")
+    write_scored(tmp_path / "other.tsv", [i / 4 for i in range(21)])
+    for name, rule in (("own", "gt4"), ("other", "gt4"), ("own", "top")):  # another scale brings its usual rule along
+        at = until(choose(at, data=str(tmp_path / f"{name}.tsv")))
+        assert f"'{rule}'" in code(at)
+    assert not said(at, "lignment is not defined")
 
 
 def test_the_floor_of_uniformity_is_that_of_the_dimensions_kept(small):

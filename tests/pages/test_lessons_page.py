@@ -235,21 +235,42 @@ def test_a_projectors_view_goes_along_to_every_page_until_it_is_left(lesson):
     assert not bare(at)
 
 
+def to_lesson(at, **place):
+    """Lesson 4 from the list of lessons, as a click on its link opens it."""
+    at = go_to(at, "lessons")
+    at.query_params.clear()
+    for name, value in ({"lesson": "4"} | place).items():
+        at.query_params[name] = value
+    return until(go_to(at, "overview"), lambda at: waits(at) or "lesson-again" in keys(at))
+
+
+@pytest.mark.parametrize("by", ["button", "link"])
 @pytest.mark.parametrize(("place", "keeps"), [({}, False), ({"step": "3", "guess3": "0"}, True)])
-def test_who_leaves_a_lesson_has_the_setting_of_before_but_at_its_end_where_the_page_is_handed_over(place, keeps):
+def test_who_leaves_a_lesson_has_the_setting_of_before_but_at_its_end_where_the_page_is_handed_over(place, keeps, by):
     own = {"layers": "2", "whitening": WHITENERS["soft"].label, "soft-gamma": "0.25", "fit": "cross", "k": "5"}
     at = until(start(**own))
     before = at.session_state["workspace"].setting
-    at = go_to(at, "lessons")
-    at.query_params.clear()  # as a click on a link does
-    for name, value in ({"lesson": "4"} | place).items():
-        at.query_params[name] = value
-    at = until(go_to(at, "overview"), lambda at: waits(at) or "lesson-again" in keys(at))
+    at = to_lesson(at, **place)
     during = at.session_state["workspace"].setting
     assert during != before
-    at = press(at, "lesson-leave")
+    if by == "button":
+        at = press(at, "lesson-leave")
+    else:
+        at.query_params.clear()  # as a click on a link does
+        at = until(go_to(at, "whitening"))
     assert at.session_state["workspace"].setting == (during if keeps else before)
     assert str(before) == "mean/L2:soft:gamma=0.25,alpha=0@5 fit=cross"
+
+
+def test_all_dimensions_stay_all_of_them_where_a_lesson_is_left_with_another_model(small):
+    at = until(start(**small, layers="2"))
+    assert str(at.session_state["workspace"].setting) == "mean/L2:pca"
+    at = to_lesson(at)
+    at = choose(
+        at, lambda at: at.session_state["workspace"].model.dim == 384 and "lesson-leave" in keys(at), model="bundled"
+    )
+    at = press(at, "lesson-leave")
+    assert str(at.session_state["workspace"].setting) == "mean/L2:pca"
 
 
 def test_data_without_an_answer_say_why_and_the_page_is_there(place):

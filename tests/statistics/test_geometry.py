@@ -1,6 +1,7 @@
 """Laws of the measures: equal to the double loops, blind to scale, and weights count rows."""
 
 import math
+from itertools import product
 
 import jaxtyping
 import numpy as np
@@ -282,6 +283,11 @@ def test_the_top_fifth_is_the_same_pairs_on_every_scale(low, high):
     scaled = (low + gold * (high - low) / 5).round(decimals=9)
     assert geometry.positives(scaled, "top").tolist() == geometry.positives(gold, "ge4").tolist()
     assert geometry.no_positives(scaled, "top") == ""
+    for low, span in product(
+        range(-20, 21, 3), range(5, 105, 5)
+    ):  # in tenths; a pair at 4/5 is in, whatever is rounded
+        ends = torch.tensor([low / 10, (low + 4 * span / 5) / 10, (low + span) / 10], dtype=torch.float64)
+        assert geometry.positives(ends, "top").tolist() == geometry.positives(ends.float(), "top").tolist() == [1, 2]
     assert "the top fifth ('top') goes with any scale" in geometry.no_positives(gold / 5)
 
 

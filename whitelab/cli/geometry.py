@@ -17,7 +17,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--positives",
         default="gt4",
         choices=tuple(POSITIVES),
-        help="pairs the alignment is over, by gold scores from 0 to 5 (default: gt4)",
+        help="pairs the alignment is over: above 4 or at least 4 of gold scores from 0 to 5, or the top fifth of any "
+        "scale (default: gt4)",
     )
 
 

@@ -124,8 +124,8 @@ def chosen_columns(table: Table, header: bool | None = None, **asked: int | str)
     Names are as `shown_names` gives them. DataError for a column that is not there or has two roles.
     """
     if header is None and table.names is None and table.rows:
-        top = [cell.strip() for cell in table.rows[0][1]]
-        header = True if all(column in top for column in asked.values()) else None
+        top = shown_names(cell.strip() for cell in table.rows[0][1])
+        header = True if any(column in top for column in asked.values()) else None
     names, header, _ = name_columns(table, header)
     names = shown_names(names)
     chosen = {role: _position(table, names, role, column) for role, column in asked.items()}
@@ -393,7 +393,7 @@ def _unclear(table: Table, names: tuple[str, ...], contents: list[str]) -> Uncle
     found = listed(table, names, contents)
     needed = "two text columns and one number are needed: name them sentence1, sentence2 and score"
     if len(names) >= 3:
-        needed += ", or say which they are: `load(columns=...)`, --columns or the Data page, which asks"
+        needed += ", or say which they are: `load(columns=...)`, `score --columns` or the Data page, which asks"
     return UnclearColumns(f"{table.path}: columns found: {found}; {needed}{_tabs_hint(table)}")
 
 

@@ -85,7 +85,8 @@ def load(
     notes.append(left_out_note(problems, rows))
     notes += [_compare(info, part, rows) for part in unused]
     notes.append(_size_note(info, split, len(rows)))
-    return assemble(info.name, rows, problems, notes, split, _source(info, split, used), info.published)
+    source = _source(info, split, used) + f" ({', '.join(columns)})" * bool(columns)
+    return assemble(info.name, rows, problems, notes, split, source, info.published)
 
 
 def left_out_note(problems: Sequence[Problem], rows: Sequence) -> str:
@@ -149,7 +150,8 @@ def _resolve(info: TaskInfo, split: str) -> str:
 
 def _roles(info: TaskInfo, columns: Sequence[str]) -> dict[str, str]:
     """Which column has which role, for a table; empty where nothing is said."""
-    if isinstance(columns, str) or not all(isinstance(name, str) for name in columns) or len(columns) not in (0, 3, 4):
+    names = isinstance(columns, list | tuple) and all(isinstance(name, str) for name in columns)
+    if not names or len(columns) not in (0, 3, 4):
         raise DataError(
             f"columns={columns!r} must name three columns, of the first sentence, the second and the score, or four "
             "with that of the subset"

@@ -117,7 +117,7 @@ def positives(gold: Float[Tensor | np.ndarray, "p"], rule: str = "gt4") -> Int[T
     gold = check_real(check_shape(gold, "gold", "p"), "gold")
     if rule == "top":
         low, high = (gold.min(), gold.max()) if len(gold) else (0, 0)
-        chosen = (5 * (gold - low) >= 4 * (high - low)) & (gold > low)  # of whole numbers and tenths without rounding
+        chosen = (gold - low >= (0.8 - 1e-6) * (high - low)) & (gold > low)  # rounding leaves none out that is at 4/5
     else:
         chosen = gold > 4 if rule == "gt4" else gold >= 4
     return chosen.nonzero()[:, 0]

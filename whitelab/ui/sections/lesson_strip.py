@@ -112,7 +112,7 @@ def open_lesson(page: str) -> None:
     st.session_state[workspace.FIXED] = _FIXED if here is not None and here.fixed else ""
     if here is None:
         st.session_state.pop(_AT, None)
-        st.session_state.pop(_OWN, None)
+        _give_back()
         return
     if page != here.lesson.page:
         st.switch_page(f"pages/{here.lesson.page}.py", query_params=_carried())
@@ -415,10 +415,14 @@ def _ways(here: Place, ready: bool, answerable: bool = True) -> None:
             )
         if ready and last:
             st.page_link("pages/lessons.py", label="All lessons", icon=":material/school:")
-        words = "Leave the lesson" + " and keep its setting" * (ready and last)
-        st.button(
-            words, key="lesson-leave", icon=":material/close:", on_click=_leave, args=(ready and last,), type="tertiary"
-        )
+        if ready and last:  # the page is handed over as it is
+            st.session_state.pop(_OWN, None)
+        st.button("Leave the lesson", key="lesson-leave", icon=":material/close:", on_click=_leave, type="tertiary")
+
+
+def _give_back() -> None:
+    """Turn the knobs back to where the visitor had them, unless the lesson is at its end."""
+    workspace.turn(**st.session_state.pop(_OWN, {}))
 
 
 def _go(step: int) -> None:
@@ -440,10 +444,8 @@ def _forget() -> None:
         del st.query_params[name]
 
 
-def _leave(keeps: bool = False) -> None:
-    """Let go of the lesson, and give the visitor's own setting back unless that of the lesson is to be kept."""
-    if not keeps:
-        workspace.turn(**st.session_state.get(_OWN, {}))
+def _leave() -> None:
+    _give_back()
     _forget()
     for name in _WORDS:
         st.query_params.pop(name, None)

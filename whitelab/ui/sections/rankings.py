@@ -167,9 +167,9 @@ def judged(results: Sequence[Retrieval], comparison: Comparison) -> str:
 
 
 def beaten(results: Sequence[Retrieval], every: Sequence[Retrieval], comparison: Comparison) -> str:
-    """That the raw vectors of the last layer rank better than the last of the results, where they do: `every` layer."""
+    """That the raw vectors of the last of `every` layer rank better than the last of the results, of others."""
     raw = [one for one in every if one.setting.whitening == "none"]
-    if not raw:
+    if not raw or raw[-1].setting.layers == results[-1].setting.layers:
         return ""
     untouched, now = raw[-1].means[comparison.metric], results[-1].means[comparison.metric]
     if untouched - now <= CLEAR:

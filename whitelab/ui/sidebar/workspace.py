@@ -156,8 +156,10 @@ def moved_by_put(knob: str) -> bool:
 
 
 def knobs_of_a_setting() -> dict[str, Any]:
-    """The knobs that a setting moves, by their keys, as they are."""
-    return {key: value for key, value in st.session_state.items() if moved_by_put(key) and value is not None}
+    """The knobs that a setting moves, by their keys, as they are; k of all dimensions whatever the model then is."""
+    state = st.session_state
+    found = {key: value for key, value in state.items() if moved_by_put(key) and value is not None}
+    return found | ({K: WHOLE} if state.get(K, 0) >= state.get(OF, math.inf) else {})
 
 
 def take(layers: Iterable[int] | None = None, k: int | None = None) -> None:
