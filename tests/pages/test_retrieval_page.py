@@ -24,6 +24,7 @@ from whitelab.retrieval.relevance import against, retrieve
 from whitelab.scoring.fit_scopes import fit_scope
 from whitelab.scoring.setting import Setting
 from whitelab.ui.sections import take_away
+from whitelab.ui.sections.rankings import Comparison, beaten
 from whitelab.whitening.export import to_npz
 
 from .visiting import choose, code, downloads, failed, judged, metrics, press, said, start, until
@@ -229,8 +230,16 @@ def test_whoever_takes_the_map_of_a_search_is_told_where_the_last_layer_ranks_be
     words = f"The raw vectors of layer 3, the last, reach nDCG@10 1.0000 here, and this map {now.means['ndcg@10']:.4f}."
     at = until(start("retrieval", **small | {"searched-data": str(folder)}, whitening="Centred"))
     assert said(until(choose(at, **{scope(at): "corpus"})), words)
-    at = until(choose(at, layers=[3], whitening="shrunk"))  # of the same layer it is said already
-    assert not said(at, "the last, reach")
+    every, by_ndcg = (
+        [retrieve(space, Setting((layer,))) for layer in range(4)],
+        Comparison("ndcg@10", "corpus", own=False),
+    )
+    for layer in (1, 3):
+        lower = retrieve(space, Setting((layer,), "pca", 2, fit="corpus"))
+        assert lower.means["ndcg@10"] < 0.9
+        assert bool(beaten([every[layer], lower], every, by_ndcg)) is (
+            layer != 3
+        )  # of the same layer it is said already
 
 
 def test_whoever_takes_the_map_of_a_search_is_told_where_raw_vectors_rank_better(small, tmp_path):
