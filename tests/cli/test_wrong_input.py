@@ -53,6 +53,10 @@ WRONG = {
         ["whiten", "--data", "/no/such/folder", "--export", "npz", "--out", "/no/such/place/map.npz"],
         "must lie in a folder that exists",
     ),
+    "columns that are not those of the pairs that are scored": (
+        ["train", "--corpus", "{place}/text.txt", "--eval", "{place}/pairs.csv", "--columns", "a", "b", "c"],
+        "first='a' must be one of the columns sentence1, sentence2, score",
+    ),
     "columns of nothing that is scored": (["train", "--columns", "a", "b", "c"], "--columns goes with --eval"),
     "a pooling that no graph has, likewise": (
         ["whiten", "--data", "/no/such/folder", "--pooling", "wk", "--export", "onnx", "--out", "graph"],

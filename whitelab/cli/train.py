@@ -139,8 +139,8 @@ def _check_resumed(args, config) -> None:
     from whitelab.training.runs import RunError
 
     for name in _PAIRS:
-        if (value := getattr(args, name)) is not None:
-            raise RunError(f"--{name} {value} must not be given with --resume: the run keeps its own pairs")
+        if getattr(args, name) is not None:
+            raise RunError(f"--{name} must not be given with --resume: the run keeps its own pairs")
     given = _given(args) | ({} if args.corpus is None else {"corpus": args.corpus})
     given |= {"objective": canonical(args.objective)} if args.objective else {}
     for name, value in given.items():

@@ -17,7 +17,7 @@ from whitelab.whitening import too_few
 Real = float | int
 FEW = 10  # pairs below which nothing is said of them
 _ROUNDING = 1e-6
-_SIMILAR = "gt4"  # of `geometry.POSITIVES`, as pages and commands have it at first
+_SIMILAR = "gt4"  # of `geometry.POSITIVES`, as pages and commands have it at first of such scores
 _TOP = 5.0  # of the scale on which `geometry.POSITIVES` are
 
 # What a lesson says where it first has the term.

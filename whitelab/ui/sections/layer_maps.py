@@ -10,7 +10,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.sweeps.dimensions import pair_curves, pairs_at
 from whitelab.sweeps.layer_pairs import LayerPairs, highest, layer_pairs
 from whitelab.ui.frame.variants import LABELS
-from whitelab.ui.results.jobs import QUICK_SECONDS, follow, known
+from whitelab.ui.results.jobs import follow, known
 from whitelab.ui.results.scores import shared
 from whitelab.ui.results.study import named, study_job
 from whitelab.ui.results.worker import Job
@@ -23,7 +23,7 @@ def draw(space: LayerEmbeddings, setting: Setting) -> list[LayerPairs | None]:
     """Both maps; a click takes a pair into the workspace. What each shows, None where there is nothing yet."""
     settings = {"raw-pairs": setting.raw, "whitened-pairs": setting}
     jobs = {place: _job(space, one, place) for place, one in settings.items()}
-    there = [job.join(QUICK_SECONDS - job.age) for job in jobs.values()]  # what is there in time decides the scale
+    there = [job.finished for job in jobs.values()]
     maps = {
         place: _at(known(job, place, _of(space, settings[place])), settings[place].k) for place, job in jobs.items()
     }
@@ -63,7 +63,7 @@ def draw(space: LayerEmbeddings, setting: Setting) -> list[LayerPairs | None]:
             )
             shown.append(_at(result, one.k))
     if any(one and not before for one, before in zip(shown, there, strict=True)):
-        st.rerun()
+        st.rerun()  # with the scale of what has come meanwhile
     both = "the right one what whitening adds to it" if raw else "both maps share one colour scale"
     st.caption(
         f"Spearman x 100 of the average of two layers, on the diagonal of a layer alone; {both}, at the bar's k. "

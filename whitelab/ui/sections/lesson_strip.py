@@ -118,7 +118,7 @@ def open_lesson(page: str) -> None:
         st.switch_page(f"pages/{here.lesson.page}.py", query_params=_carried())
     before, now = st.session_state.get(_AT), (here.lesson.number, here.step)
     if before != now or here.fixed:
-        if before is None and workspace.SLOT in st.session_state:  # not of a link, which has no knobs yet
+        if before is None:  # of a link none are there yet
             st.session_state[_OWN] = workspace.knobs_of_a_setting()
         _put(here.lesson.setting_at(here.step), keep_address=before is None and not here.fixed)
         st.session_state.update(here.lesson.opens)
