@@ -58,7 +58,6 @@ def run(args):
     from whitelab.compare import (
         PRESETS,
         Grid,
-        check_mteb_aggregate,
         compare,
         mteb_rows,
         pivot,
@@ -73,19 +72,9 @@ def run(args):
     from whitelab.encoding.checkpoints import find_model, on_disk
 
     if args.presets is not None:
-        given = [name for name in ("preset", "intervals", "mteb", "mteb_out") if vars(args)[name]]
-        if given or args.form:
-            wrong = (given or [args.form])[0].replace("_", "-")
-            raise ValueError(f"--{wrong} goes with rows of scores, not with the walk of --presets")
         return _walk(args)
     args.preset = args.preset or "whiteningbert"
-    _check_corpus(args, [args.preset])
-    if args.mteb_out:
-        check_mteb_aggregate(PRESETS[args.preset].aggregate)
-    if args.mteb_out and any(path.is_file() for path in (Path(args.mteb_out), *Path(args.mteb_out).parents)):
-        raise ValueError(f"--mteb-out {args.mteb_out} must be a folder, and a file is there")
-    if re.search(r"\b(fit|aggregate)=", args.settings or ""):  # also where they are named as they are usually
-        raise ValueError(f"setting={args.settings!r} must leave fit and aggregate to the preset {args.preset}")
+    _check_rows(args)
     tasks, models = _compared(args)
     if "L*" in (args.settings or ""):
         found = (tried(partial(find_model, model, allow_bin=args.allow_bin)) for model in models if not on_disk(model))
@@ -121,6 +110,19 @@ def run(args):
         say(f"{len(record['written'])} results written below {args.mteb_out}")
     form = args.form or "markdown"
     return record, [written(cells, form, args.preset, args.corpus, drawn, given, lacking, args.data).rstrip("\n")]
+
+
+def _check_rows(args) -> None:
+    """Refuse what does not go with rows of scores, before anything is read."""
+    from whitelab.compare import PRESETS, check_mteb_aggregate
+
+    _check_corpus(args, [args.preset])
+    if args.mteb_out:
+        check_mteb_aggregate(PRESETS[args.preset].aggregate)
+    if args.mteb_out and any(path.is_file() for path in (Path(args.mteb_out), *Path(args.mteb_out).parents)):
+        raise ValueError(f"--mteb-out {args.mteb_out} must be a folder, and a file is there")
+    if re.search(r"\b(fit|aggregate)=", args.settings or ""):  # also where they are named as they are usually
+        raise ValueError(f"setting={args.settings!r} must leave fit and aggregate to the preset {args.preset}")
 
 
 def _check_corpus(args, presets: list[str]) -> None:
@@ -164,6 +166,10 @@ def _walk(args):
     from whitelab.encoding.encoders import load_encoder
     from whitelab.scoring.setting import parse_settings
 
+    given = [name for name in ("preset", "intervals", "mteb", "mteb_out") if vars(args)[name]]
+    if given or args.form:
+        wrong = (given or [args.form])[0].replace("_", "-")
+        raise ValueError(f"--{wrong} goes with rows of scores, not with the walk of --presets")
     presets = names(args.presets)
     settings = parse_settings(args.settings) if args.settings else [None]
     if len(set(presets)) != 2 or len(settings) != 1:

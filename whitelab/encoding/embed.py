@@ -88,11 +88,7 @@ def embed(
         raise ValueError("sentences must hold at least one sentence, got none")
     start = time.perf_counter()
     if isinstance(encoder, StaticEncoder):
-        values, cut, unknown = encoder.vectors(sentences)
-        bare = len({sentences[i] for i in (~values[0].any(dim=1)).nonzero()[:, 0].tolist()})
-        notes = (f"sentences without a token: {bare}, whose vectors are zero and whose cosines are 0",) if bare else ()
-        notes += tuple(filter(None, [unknown_note(len(unknown), encoder.name)]))
-        return values, EmbedReport(len(set(sentences)), 0, cut, time.perf_counter() - start, notes, unknown)
+        return _of_words(encoder, sentences, start)
     spaces, absent, notes = _open_spaces(encoder, store, pooling, sentences)
     asked = _Asked.of(sentences, absent.get(pooling))
     todo = sorted(set().union(*absent.values())) if spaces else sorted(asked.fresh)
@@ -116,14 +112,28 @@ def embed(
     notes += filter(None, [strange, _modules_left_out(encoder), prompt_left_out(encoder)])
     for space in spaces.values():
         notes += [f"a damaged file of the store was set aside and made anew: {name}" for name in space.damaged]
-    if todo and spaces:
-        try:
-            store.evict(keep=list(spaces.values()))
-        except StoreError as error:
-            notes.append(f"the store could not be brought within its size: {error}")
+    notes += _evicted(store, spaces) if todo and spaces else ()
     reused, seconds = len(asked.places) - len(todo), time.perf_counter() - start
     notes = tuple(dict.fromkeys(notes))
     return asked.values, EmbedReport(len(todo), reused, tuple(cut), seconds, notes, tuple(unknown))
+
+
+def _evicted(store: Store, spaces: dict[str, Space]) -> list[str]:
+    """Bring the store within its size, these spaces left alone; a note where that fails."""
+    try:
+        store.evict(keep=list(spaces.values()))
+    except StoreError as error:
+        return [f"the store could not be brought within its size: {error}"]
+    return []
+
+
+def _of_words(encoder: StaticEncoder, sentences: Sequence[str], start: float) -> tuple[Tensor, EmbedReport]:
+    """What `embed` gives of a table of word embeddings, by a clock that stood at `start`."""
+    values, cut, unknown = encoder.vectors(sentences)
+    bare = len({sentences[i] for i in (~values[0].any(dim=1)).nonzero()[:, 0].tolist()})
+    notes = (f"sentences without a token: {bare}, whose vectors are zero and whose cosines are 0",) if bare else ()
+    notes += tuple(filter(None, [unknown_note(len(unknown), encoder.name)]))
+    return values, EmbedReport(len(set(sentences)), 0, cut, time.perf_counter() - start, notes, unknown)
 
 
 @dataclass(eq=False)

@@ -39,6 +39,23 @@ def layer_dumbbells(
             changes[row["layer"]] = f"<b>{signed(ends[1] - ends[0])}</b>"
             cut = f", {names['cut']} {row['cut']:.2f}" if is_number(row["cut"]) else ""
             parts.append(f"layer {row['layer']} {ends[0]:.2f} to {ends[1]:.2f}{cut}")
+    _add_ends(figure, rows, names, whitening)
+    for layer in selected:
+        figure.add_vrect(x0=layer - 0.42, x1=layer + 0.42, line={"color": MARK, "width": 2})
+    across = {"range": [-0.6, n_layers - 0.4], "zeroline": False}
+    figure.update_xaxes(title=LAYER, dtick=1, **across)
+    # The changes are the names of an axis, which turn upright where they would run into each other. It needs a trace.
+    figure.add_scatter(x=list(changes), y=[None] * len(changes), xaxis="x2", hoverinfo="skip", showlegend=False)
+    named = {"tickvals": list(changes), "ticktext": list(changes.values()), "tickfont": {"size": 13}}
+    upright = {"autotickangles": [0, -90], "side": "top", "overlaying": "x", "showgrid": False}
+    figure.update_xaxes("2", **across, **named, **upright)
+    figure.update_yaxes(title=SCORE, **_reach(rows))
+    alt = in_words(f"Spearman of every layer, raw and with {names['whitened']}", parts)
+    return finish(figure, alt, heights.TALL, 78, **CLICKABLE)
+
+
+def _add_ends(figure: Drawing, rows: Sequence[Mapping], names: Mapping[str, str], whitening: str) -> None:
+    """The marks of every layer with their intervals, those of one kind a trace."""
     for end, (variant, filled) in ENDS.items():
         known = [row for row in rows if is_number(row[end])]
         if not known:
@@ -57,6 +74,10 @@ def layer_dumbbells(
             hovertemplate=f"{html.escape(names[end])}, layer %{{x}}<br>{SCORE}: %{{y:.2f}}<extra></extra>",
             **STEADY,
         )
+
+
+def _reach(rows: Sequence[Mapping]) -> dict[str, list[float]]:
+    """The range of an axis that holds every mark with its interval; none where nothing is known."""
     everything = [
         max(-100.0, min(100.0, row[end] + side * (0.0 if end == "cut" else row[f"{end}_half_width_95"] or 0.0)))
         for row in rows
@@ -64,19 +85,8 @@ def layer_dumbbells(
         for side in (-1, 1)
         if is_number(row[end])
     ]
-    if everything:
-        low, high = min(everything), max(everything)
-        room = max(high - low, 5) * 0.08
-        figure.update_yaxes(range=[low - room, high + room])
-    for layer in selected:
-        figure.add_vrect(x0=layer - 0.42, x1=layer + 0.42, line={"color": MARK, "width": 2})
-    across = {"range": [-0.6, n_layers - 0.4], "zeroline": False}
-    figure.update_xaxes(title=LAYER, dtick=1, **across)
-    # The changes are the names of an axis, which turn upright where they would run into each other. It needs a trace.
-    figure.add_scatter(x=list(changes), y=[None] * len(changes), xaxis="x2", hoverinfo="skip", showlegend=False)
-    named = {"tickvals": list(changes), "ticktext": list(changes.values()), "tickfont": {"size": 13}}
-    upright = {"autotickangles": [0, -90], "side": "top", "overlaying": "x", "showgrid": False}
-    figure.update_xaxes("2", **across, **named, **upright)
-    figure.update_yaxes(title=SCORE)
-    alt = in_words(f"Spearman of every layer, raw and with {names['whitened']}", parts)
-    return finish(figure, alt, heights.TALL, 78, **CLICKABLE)
+    if not everything:
+        return {}
+    low, high = min(everything), max(everything)
+    room = max(high - low, 5) * 0.08
+    return {"range": [low - room, high + room]}

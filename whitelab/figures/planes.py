@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from whitelab.base.groups import grouped
 from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import Number, Point, add_line, rule, upright, variant_line
@@ -89,16 +90,11 @@ def plane(
     scores = [row["spearman"] for row in (*known, *apart) if is_number(row["spearman"])]
     low, high = (min(scores), max(scores)) if scores else (0.0, 1.0)
     raw = {row["layer"]: row for row in known if row["whitening"] == "none"}
-    paths = {row["whitening"]: [] for row in known}
-    for row in known:
-        paths[row["whitening"]].append(row)
+    paths = grouped((row["whitening"], row) for row in known)
     figure, sides = Drawing(), _numbered(known, apart, floor, selected)
     loss_plane(figure, floor)
-    if not known and not apart:  # no pair is positive: numbers on the axes would measure nothing
-        middle = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
-        figure.add_annotation(text="nothing to draw: alignment is not defined", showarrow=False, **middle)
-        figure.update_xaxes(showticklabels=False, showgrid=False, zeroline=False)
-        figure.update_yaxes(showticklabels=False, showgrid=False, zeroline=False)
+    if not known and not apart:
+        _say_nothing_is_there(figure)
     for spec in paths:
         pairs = [(raw[row["layer"]], row) for row in paths[spec] if row["layer"] in raw and spec != "none"]
         _add_arrows(figure, pairs, spec)
@@ -132,6 +128,14 @@ def plane(
     ends = [(labels[spec], path[-1]) for spec, path in paths.items()]
     parts = [f"{name}, layer {r['layer']}, {r['uniformity']:.2f} and {r['alignment']:.2f}" for name, r in ends]
     return finish(figure, in_words(title, parts, "nothing defined"), heights.plane(len(paths)))
+
+
+def _say_nothing_is_there(figure: Drawing) -> None:
+    """Where no pair is positive, numbers on the axes would measure nothing."""
+    middle = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+    figure.add_annotation(text="nothing to draw: alignment is not defined", showarrow=False, **middle)
+    figure.update_xaxes(showticklabels=False, showgrid=False, zeroline=False)
+    figure.update_yaxes(showticklabels=False, showgrid=False, zeroline=False)
 
 
 def _add_average(figure: Drawing, row: Mapping, side: str, scale: dict) -> None:

@@ -92,15 +92,7 @@ def coded_searches(
     whitener, moments = replace(whitener, matrix=whitener.dense), space.moments(fitted.setting.layers)
     rng = np.random.default_rng(plan.seed)
     rows = unit_rows(whitener(space.combine(fitted.setting.layers)).numpy()).astype(np.float32)
-    codes = tuple(dict.fromkeys((Code(), *codes)))
-    rotations: dict = {}
-    coders = [Coder(code, rows[:TRAINED], rotations, plan.seed) for code in codes]
-    needed = plan.corpus * sum(coder.bytes for coder in coders)
-    if needed > MAX_BYTES:
-        limit = MAX_BYTES / 2**30
-        raise ValueError(
-            f"corpus={plan.corpus} needs {needed / 2**30:.1f} GiB for these codes, more than {limit:g} GiB"
-        )
+    coders = _coders(tuple(dict.fromkeys((Code(), *codes))), rows, plan)
     own = rng.permutation(space.n_sentences)[: plan.queries]
     queries = [np.ascontiguousarray(coder.asking(rows[own])) for coder in coders]
     step = Steps(progress, steps_of(plan, space.n_sentences, len(own), len(coders)))
@@ -129,3 +121,16 @@ def coded_searches(
     machine = f"{processor(plan.threads)}, faiss {faiss.__version__}"
     sizes = (plan.corpus, space.n_sentences, rows.shape[1], plan.top)
     return CodedSearches(found, fitted.setting, *sizes, machine)
+
+
+def _coders(codes: Sequence[Code], rows: np.ndarray, plan: SearchPlan) -> list[Coder]:
+    """A coder of each code, trained on `rows` [n, d]. Raises ValueError for indices of more than `MAX_BYTES`."""
+    rotations: dict = {}
+    coders = [Coder(code, rows[:TRAINED], rotations, plan.seed) for code in codes]
+    needed = plan.corpus * sum(coder.bytes for coder in coders)
+    if needed > MAX_BYTES:
+        limit = MAX_BYTES / 2**30
+        raise ValueError(
+            f"corpus={plan.corpus} needs {needed / 2**30:.1f} GiB for these codes, more than {limit:g} GiB"
+        )
+    return coders
