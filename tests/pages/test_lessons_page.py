@@ -262,6 +262,19 @@ def test_who_leaves_a_lesson_has_the_setting_of_before_but_at_its_end_where_the_
     assert str(before) == "mean/L2:soft:gamma=0.25,alpha=0@5 fit=cross"
 
 
+ONWARDS = [("lesson-back",), ("lesson-again",), ("lesson-following",), ("lesson-back", "lesson-next", "lesson-again")]
+
+
+@pytest.mark.parametrize("way", ONWARDS)
+def test_who_goes_on_from_a_lesson_s_end_has_the_setting_of_before_where_one_is_left_in_its_midst(way):
+    at = until(start(layers="2", k="5"))
+    at = to_lesson(at, step="3", guess2="0", guess3="0")
+    for button in way:
+        at = press(at, button, lambda at: waits(at) or "lesson-again" in keys(at))
+    assert str(at.session_state["workspace"].setting) != "mean/L2:pca@5"
+    assert str(press(at, "lesson-leave").session_state["workspace"].setting) == "mean/L2:pca@5"
+
+
 def test_all_dimensions_stay_all_of_them_where_a_lesson_is_left_with_another_model(small):
     at = until(start(**small, layers="2"))
     assert str(at.session_state["workspace"].setting) == "mean/L2:pca"

@@ -30,6 +30,7 @@ from whitelab.ui.widgets.chart import chart
 
 _AT = "lesson-at"  # session_state: the lesson and step whose setting the bar was put to
 _OWN = "lesson-own"  # session_state: the knobs as the visitor had them before the first lesson moved them
+_ENDED = "lesson-ended"  # session_state: whether a lesson's last step was answered when it was last drawn
 _WORDS = ("lesson", "step", "answers", "fixed", "present")  # of the address, beside the predictions
 _YES = ("yes", "true")
 _AGAIN = "lesson-times-again"  # session_state: how often this visitor has asked to predict again
@@ -415,14 +416,15 @@ def _ways(here: Place, ready: bool, answerable: bool = True) -> None:
             )
         if ready and last:
             st.page_link("pages/lessons.py", label="All lessons", icon=":material/school:")
-        if ready and last:  # the page is handed over as it is
-            st.session_state.pop(_OWN, None)
+        st.session_state[_ENDED] = ready and last
         st.button("Leave the lesson", key="lesson-leave", icon=":material/close:", on_click=_leave, type="tertiary")
 
 
 def _give_back() -> None:
-    """Turn the knobs back to where the visitor had them, unless the lesson is at its end."""
-    workspace.turn(**st.session_state.pop(_OWN, {}))
+    """Turn the knobs back to where the visitor had them, but at a lesson's end, which hands over the page as it is."""
+    own = st.session_state.pop(_OWN, {})
+    if not st.session_state.pop(_ENDED, False):
+        workspace.turn(**own)
 
 
 def _go(step: int) -> None:
