@@ -1,5 +1,7 @@
 """Which column is which: by name, by content where one choice is left, and otherwise by asking."""
 
+from contextlib import nullcontext
+
 import pytest
 from pair_files import HEADER, reasons, write, write_records
 
@@ -97,6 +99,18 @@ def test_columns_of_one_name_or_none_are_called_as_they_are_shown(tmp_path):
     assert (pairs.first, pairs.second, pairs.gold.tolist()) == (("a", "c"), ("b", "d"), [2.0, 3.0])
     with pytest.raises(DataError, match=r"score='mark' must be one of the columns utt, utt \(2\), \(no name\), spread"):
         load(table, columns=("utt", "utt (2)", "mark"))
+
+
+def test_a_first_line_that_no_score_stands_in_is_names_where_columns_are_chosen_by_place(tmp_path):
+    """As a message calls columns whose names it does not take for such."""
+    asked = ("column 1", "column 2", "column 3")
+    pairs = load(write(tmp_path / "a.csv", "utt,utt,,spread,\na,b,2,0.1,x\nc,d,3,0.2,y\n"), columns=asked)
+    assert (pairs.first, pairs.second, pairs.gold.tolist()) == (("a", "c"), ("b", "d"), [2.0, 3.0])
+    assert any("the first line was taken for column names: 'utt', 'utt', ''" in note for note in pairs.notes)
+    for first in ("a cat sits there\ta dog\tn/a", "a cat\ta dog\t3"):  # no names, and no more of them than scores
+        rows = write(tmp_path / "b.tsv", f"{first}\nc\td\t3\ne\tf\t4\n")
+        with nullcontext() if first[-1] == "3" else pytest.raises(MalformedRows, match="score 'n/a' is not a number"):
+            assert load(rows, columns=asked).n_pairs == 3
 
 
 def test_names_in_the_first_line_are_names_whatever_stands_below(tmp_path):

@@ -123,7 +123,8 @@ def chosen_columns(table: Table, header: bool | None = None, **asked: int | str)
 
     Names are as `shown_names` gives them. DataError for a column that is not there or has two roles.
     """
-    if header is None and table.names is None and table.rows:
+    unsaid = header is None and table.names is None
+    if unsaid and table.rows:
         top = shown_names(cell.strip() for cell in table.rows[0][1])
         header = True if any(column in top for column in asked.values()) else None
     names, header, _ = name_columns(table, header)
@@ -133,7 +134,17 @@ def chosen_columns(table: Table, header: bool | None = None, **asked: int | str)
         if count > 1:
             roles = " and ".join(role for role, position in chosen.items() if position == column)
             raise DataError(f"{table.path}: column {names[column]!r} cannot be {roles} at once")
-    return Columns(width=len(names), header=header, **chosen)
+    notes = ()
+    if unsaid and not header and table.rows and _stands_above(table, chosen["score"], len(names)):
+        header, notes = True, (taken_for_names(table.rows[0][1]),)
+    return Columns(width=len(names), header=header, notes=notes, **chosen)
+
+
+def _stands_above(table: Table, score: int, width: int) -> bool:
+    """Whether the first row can be names, as its score is none where others are numbers."""
+    top, *below = (row for _, row in table.rows if len(row) == width)
+    names = top is table.rows[0][1] and as_number(top[score]) is None and all(_may_name(str(cell)) for cell in top)
+    return names and content_of([row[score] for row in below]) == "number"
 
 
 def shown_names(names: Iterable[str]) -> tuple[str, ...]:
