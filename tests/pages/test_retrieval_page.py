@@ -230,16 +230,13 @@ def test_whoever_takes_the_map_of_a_search_is_told_where_the_last_layer_ranks_be
     words = f"The raw vectors of layer 3, the last, reach nDCG@10 1.0000 here, and this map {now.means['ndcg@10']:.4f}."
     at = until(start("retrieval", **small | {"searched-data": str(folder)}, whitening="Centred"))
     assert said(until(choose(at, **{scope(at): "corpus"})), words)
-    every, by_ndcg = (
-        [retrieve(space, Setting((layer,))) for layer in range(4)],
-        Comparison("ndcg@10", "corpus", own=False),
-    )
+    every = [retrieve(space, Setting((layer,))) for layer in range(4)]
+    by_ndcg = Comparison("ndcg@10", "corpus", own=False)
     for layer in (1, 3):
         lower = retrieve(space, Setting((layer,), "pca", 2, fit="corpus"))
         assert lower.means["ndcg@10"] < 0.9
-        assert bool(beaten([every[layer], lower], every, by_ndcg)) is (
-            layer != 3
-        )  # of the same layer it is said already
+        told = beaten([every[layer], lower], every, by_ndcg)
+        assert bool(told) is (layer != 3)  # of the same layer it is said already
 
 
 def test_whoever_takes_the_map_of_a_search_is_told_where_raw_vectors_rank_better(small, tmp_path):

@@ -18,7 +18,7 @@ Real = float | int
 FEW = 10  # pairs below which nothing is said of them
 _ROUNDING = 1e-6
 _SIMILAR = "gt4"  # of `geometry.POSITIVES`, as pages and commands have it at first of such scores
-_TOP = 5.0  # of the scale on which `geometry.POSITIVES` are
+_TOP = 5.0  # of the scale of `_SIMILAR`
 
 # What a lesson says where it first has the term.
 SCORE = "The **score** says how well cosines rank pairs of sentences the way people do: 100 is perfect, 0 is chance."
