@@ -8,13 +8,30 @@ import time
 from functools import wraps
 
 import pytest
+from streamlit.testing.v1 import AppTest
 from tiny import build_model, write_pairs
 
 import whitelab
 from whitelab.scoring.setting import Setting
+from whitelab.ui.results.shelf import shelf
 from whitelab.ui.sections import layer_maps
 
-from .visiting import alts, choose, data, deltas, live, metrics, press, said, scored, start, table, until, write_few
+from .visiting import (
+    PATIENCE,
+    alts,
+    choose,
+    data,
+    deltas,
+    live,
+    metrics,
+    press,
+    said,
+    scored,
+    start,
+    table,
+    until,
+    write_few,
+)
 
 pytestmark = pytest.mark.model
 
@@ -61,8 +78,14 @@ def test_the_maps_keep_the_workspaces_k_and_name_the_best_pair(small, space):
 
 
 @pytest.mark.parametrize("seconds", [0.05, 0.2, 0.4])
-def test_both_maps_share_one_scale_however_soon_they_come(small, monkeypatch, seconds):
-    """Both before the page is drawn, the second while the first is, both after it."""
+def test_both_maps_share_one_scale_however_soon_they_come(space, monkeypatch, seconds):
+    """Both before the page is drawn, the second while the first is, both after it; and no other part runs it again."""
+
+    def page(space):
+        from whitelab.scoring.setting import Setting
+        from whitelab.ui.sections import layer_maps
+
+        layer_maps.draw(space, Setting.parse("L1:pca"))
 
     @wraps(layer_maps.layer_pairs)
     def slowly(*args, **options):
@@ -70,7 +93,8 @@ def test_both_maps_share_one_scale_however_soon_they_come(small, monkeypatch, se
         return whitelab.layer_pairs(*args, **options)
 
     monkeypatch.setattr(layer_maps, "layer_pairs", slowly)
-    at = until(start("layers", **small))
+    at = AppTest.from_function(page, args=(shelf().call(space, "one scale"),), default_timeout=PATIENCE).run()
+    at = until(at, lambda at: len(alts(at)) == 2 and not at.get("progress"))
     maps = [one.proto.spec for one in at.get("plotly_chart") if one.proto.alt.startswith("Spearman of every pair")]
     drawn = [json.loads(spec)["data"][0] for spec in maps]
     rows = [row for place in ("raw-pairs", "whitened-pairs") for row in csv.DictReader(io.StringIO(data(at)[place]))]
