@@ -88,7 +88,7 @@ def test_the_map_that_a_search_was_measured_under_leaves_with_its_cosines(docume
     ("data", "among", "form"),
     [
         ("search", "all queries with all documents", "sentence-transformers"),
-        ("pairs.csv", "random pairs", "onnx"),
+        ("pairs.csv", "random pairs of 'pairs'", "onnx"),
     ],
 )
 def test_a_card_says_among_what_a_cosine_has_its_percentile_and_what_is_left_to_its_reader(
@@ -122,6 +122,21 @@ def test_what_a_cosine_means_goes_with_a_map_whose_cosines_tell_sentences_apart(
     document("whiten", *words)
     with np.load(tmp_path / "map.npz") as file:
         assert ("percentile" in file) is means
+
+
+@pytest.mark.parametrize(("data", "of"), [((), None), (("--data", "few.csv"), "random pairs of 'few'")])
+def test_a_map_of_other_text_goes_without_percentiles_of_data_that_nobody_asked_for(
+    run, model, place, tmp_path, data, of
+):
+    """They would say of one's own texts what is so of the demonstration set."""
+    given = [str(place / word) if word.endswith("csv") else word for word in data]
+    words = (*model, *given, "--fit", str(place / "pairs.csv"), "--k", "2", "--export", "npz")
+    status, _, err = run("whiten", *words, "--out", str(tmp_path / "map.npz"))
+    assert status == 0
+    assert ("--data, among whose pairs they would be, stands at demo unasked" in err) is (of is None)
+    with np.load(tmp_path / "map.npz") as file:
+        assert file.get("among", None) == of
+        assert ("percentile" in file) is (of is not None)
 
 
 @pytest.mark.parametrize("whitening", ["clusters:m=2,directions=1", "flow:epochs=2"])

@@ -125,7 +125,7 @@ def test_another_seed_draws_other_resamples_and_halves(space):
 def test_without_gold_there_is_a_scale_and_nothing_else(space):
     found = calibrate(replace(space, gold=torch.ones_like(space.gold)), Setting.parse("L1:pca"))
     assert (found.threshold, found.gold, found.ceiling) == (None, None, None)
-    assert set(found.arrays()) == {"cosine", "percentile"}
+    assert set(found.arrays()) == {"cosine", "percentile", "among"}
     assert found.random.pairs > 0
 
 

@@ -36,7 +36,7 @@ def run(args):
     from whitelab.retrieval.calibration import calibrate_search
     from whitelab.scoring.calibration import calibrate, random_cosines, tells_apart
     from whitelab.scoring.fit_scopes import fit_scope
-    from whitelab.scoring.setting import EVERY, Protocol
+    from whitelab.scoring.setting import EVERY, FIT_SCOPES, Protocol
     from whitelab.whitening.export import FORMATS, SEARCHED
 
     chosen, prompts = _setting(args), {}
@@ -71,6 +71,11 @@ def run(args):
             scale = calibrate_search(searched, setting).arrays() | SEARCHED
         elif not space.n_pairs:
             scale = random_cosines(space, fitted).arrays()
+        elif "data" not in args.given and setting.fit not in (*FIT_SCOPES, args.data):
+            note(
+                f"no percentiles of cosines go with this map of other text: --data, among whose pairs they would be, "
+                f"stands at {args.data} unasked"
+            )
         else:
             scale = calibrate(space, setting).arrays()
     _write(args, encoder, fitted.setting, whitener, record, scale)

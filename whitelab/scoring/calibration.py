@@ -11,7 +11,7 @@ from torch import Tensor
 from whitelab.base.checks import check_int
 from whitelab.base.records import without_nan
 from whitelab.base.wording import spaced
-from whitelab.encoding.embeddings import LayerEmbeddings, check_space
+from whitelab.encoding.embeddings import LayerEmbeddings, Origin, check_space
 from whitelab.scoring.fit_scopes import Fitted, fit_scope, halves
 from whitelab.scoring.paired import RESAMPLES
 from whitelab.scoring.score import Score
@@ -101,8 +101,9 @@ class Calibration:
         return f"{self.protocol.line(self.fitted, self.rank)} · {spaced(self.random.pairs)} random pairs ({how})"
 
     def arrays(self) -> dict[str, Float[np.ndarray, "m"]]:
-        """What an export carries: `cosine` and `percentile`, and where there is gold `gold_cosine` and `gold`."""
-        return self.random.arrays() | ({"gold_cosine": self.gold.cosine, "gold": self.gold.gold} if self.gold else {})
+        """What an export carries: `cosine` and `percentile`, `among` which pairs, of gold `gold_cosine` and `gold`."""
+        gold = {"gold_cosine": self.gold.cosine, "gold": self.gold.gold} if self.gold else {}
+        return self.random.arrays() | {"among": np.array(random_pairs(self.protocol.origin))} | gold
 
     def as_dict(self) -> dict:
         """The JSON document of `python -m whitelab calibrate`."""
@@ -149,6 +150,11 @@ def tells_apart(space: LayerEmbeddings, made: Fitted | Score) -> bool:
     They do not under one that keeps no direction, nor under one that is starved.
     """
     return made.rank > 0 and space.n_sentences > 1 and not made.starved
+
+
+def random_pairs(data: Origin) -> str:
+    """The pairs of a task among whose cosines one has its percentile, in words."""
+    return f"random pairs of {data.task!r}"
 
 
 def gold_middle(gold: Float[Tensor, "p"]) -> float:

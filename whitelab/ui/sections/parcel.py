@@ -9,7 +9,7 @@ from whitelab.encoding.embeddings import LayerEmbeddings, MeasuredRows
 from whitelab.encoding.encoders import Encoder
 from whitelab.retrieval.calibration import calibrate_search
 from whitelab.retrieval.embedded import FITS, RetrievalSpace, for_documents
-from whitelab.scoring.calibration import calibrate, random_cosines, tells_apart
+from whitelab.scoring.calibration import calibrate, random_cosines, random_pairs, tells_apart
 from whitelab.scoring.fit_scopes import Fitted, fit_scope
 from whitelab.scoring.setting import FIT_SCOPES, TOKENS, Setting, scope_in_words, scope_name
 from whitelab.statistics.random_cosines import RandomCosines
@@ -95,7 +95,7 @@ class Parcel:
     @property
     def among(self) -> str:
         """The pairs among whose cosines one has its percentile."""
-        return export.RANDOM
+        return random_pairs(self.space.origin)
 
     def scale(self) -> export.Scale | None:
         """What its cosines mean, as an export carries it; None where they mean nothing."""
@@ -208,6 +208,10 @@ class VectorsParcel(Parcel):
     @property
     def stands_for_gold(self) -> bool:
         return False
+
+    @property
+    def among(self) -> str:
+        return export.RANDOM
 
     def scale(self) -> export.Scale | None:
         return study(_random_cosines, self.space, self.setting).arrays() if self.calibrates else None
