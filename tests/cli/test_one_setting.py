@@ -40,9 +40,9 @@ def test_pairs_scored_by_how_far_apart_they_are_are_said_to_be(run, place, tmp_p
 def test_a_table_with_columns_of_other_names_scores_as_under_known_ones(document, run, model, place, options, tmp_path):
     header, _, body = (place / "pairs.csv").read_text("utf-8").partition("\n")
     assert header == "sentence1,sentence2,score"
-    lines = [f"{i},{line}" for i, line in enumerate(body.splitlines())]  # with the row's number two columns are numbers
+    lines = [f"{i % 7},{line}" for i, line in enumerate(body.splitlines())]  # beside which two columns may be scores
     odd = tmp_path / "pairs.csv"
-    odd.write_text("\n".join(["id,premise text,the other,mean mark", *lines]) + "\n", "utf-8")
+    odd.write_text("\n".join(["spread,premise text,the other,mean mark", *lines]) + "\n", "utf-8")
     words = ("score", *model, "--data", odd)
     status, _, err = run(*words)
     assert status == 2

@@ -62,6 +62,22 @@ def test_an_unclear_table_lists_its_columns_and_what_is_needed(tmp_path, text, f
         load(write(tmp_path / "a.tsv", text))
 
 
+RUNNING = [f"{i // 3},a thing {i},what is said of it {i},{i % 5}" for i in range(60)]
+
+
+def test_a_running_number_is_no_score(tmp_path):
+    """Documents by number, title and body are no pairs with a score; nor does an id hide the one that is."""
+    documents = write(tmp_path / "a.csv", "doc,title,body\n" + "\n".join(row.rpartition(",")[0] for row in RUNNING))
+    with pytest.raises(
+        UnclearColumns, match=r"'doc' \(running number\), 'title' \(text\), 'body' \(text\); .*--columns"
+    ):
+        load(documents)
+    scored = load(write(tmp_path / "b.csv", "doc,title,body,mark\n" + "\n".join(RUNNING)))
+    assert scored.gold.tolist() == [i % 5 for i in range(60)]
+    few = load(write(tmp_path / "c.tsv", "".join(f"a {i}\tb {i}\t{i}\n" for i in range(6))))
+    assert few.gold.tolist() == list(range(6))
+
+
 ODD = "id,premise text,the other,mean mark,spread,from\n1,a,b,2,0.1,news\n2,c,d,3,0.2,web\n3,e,f,many,0.3,web\n"
 
 

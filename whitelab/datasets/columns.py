@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice, zip_longest
+from itertools import islice, pairwise, zip_longest
 from typing import NamedTuple
 
 from whitelab.base.wording import quantity
@@ -51,6 +51,9 @@ SUBSET_NAMES = ("subset", "genre", "dataset")
 ROLES = ("first", "second", "score", "subset")
 KIND_NAMES = ("kind",)  # of what kind a pair is, as the demonstration set says: known, so that it is no sentence
 
+_RUNNING = "running number"  # what a column holds that no scores do
+_MANY = 12  # different numbers of one: a scale in whole numbers seldom has as many, in order and without a gap
+
 
 class UnclearColumns(DataError):
     """Which columns of a table are two texts and a score, neither names nor content say."""
@@ -91,7 +94,8 @@ def find_columns(table: Table, header: bool | None = None) -> Columns:
     if names and not body and not table.problems:
         raise DataError(f"{table.path}: column names only, no pairs")
     cells = [row for _, row in body if len(row) == len(names)]
-    contents = [content_of([row[column] for row in cells]) for column in range(len(names))]
+    columns = [[row[column] for row in cells] for column in range(len(names))]
+    contents = [_RUNNING if _is_running(column) else content_of(column) for column in columns]
     roles = _named_roles(table, names, contents)
     taken = set(roles.values())
     by_name = "first" in roles
@@ -394,6 +398,14 @@ def content_of(cells: list) -> str:
     if 2 * numbers >= len(filled):
         return "number"
     return "text" if any(isinstance(cell, str) for cell in filled) else "other"
+
+
+def _is_running(cells: list) -> bool:
+    """Whether a column numbers its rows or groups of them, as no scores do: whole, and each the one before or next."""
+    numbers = [as_number(cell) for cell in cells]
+    if None in numbers or len(set(numbers)) < _MANY:
+        return False
+    return all(one.is_integer() for one in numbers) and all(after - one in (0, 1) for one, after in pairwise(numbers))
 
 
 def _free(contents: list[str], wanted: str, taken: set[int]) -> list[int]:
