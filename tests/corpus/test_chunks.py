@@ -215,7 +215,7 @@ def test_what_was_left_out_is_counted_by_reason_and_a_file_is_called_one(tmp_pat
     made = embed(tmp_path / "in", tmp_path / "out", model)
     assert (made.sentences, made.refused) == (2, 5)
     found = status(tmp_path / "out")
-    unread = "cannot be read on: no column named 'text'; columns found: 'body'"
+    unread = "cannot be read on: text_column='text' must be one of the columns 'body'"
     assert found.left_out == ["2 lines: not UTF-8", "2 lines: no text (null)", f"1 file: {unread}"]
     replace(Manifest.read(tmp_path / "out"), refused_kinds={}).write(tmp_path / "out")  # as an older one
     assert status(tmp_path / "out").left_out == ["5 lines and files"]
@@ -578,7 +578,8 @@ def test_a_csv_without_a_column_that_is_named_is_left_out_whole(tmp_path, asked)
     refused = []
     assert list(read_texts(tmp_path, refused.append, **asked)) == []
     assert [(one.where, one.whole) for one in refused] == [("a.csv", True)]
-    assert refused[0].reason == f"no column named {next(iter(asked.values()))!r}; columns found: 'id', 'text'"
+    ((argument, name),) = asked.items()
+    assert refused[0].reason == f"{argument}={name!r} must be one of the columns 'id', 'text'"
 
 
 @pytest.mark.parametrize("head", ["te\rxt,note", '"text', ""])

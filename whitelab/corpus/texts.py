@@ -9,7 +9,7 @@ import json
 import lzma
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from io import TextIOWrapper
 from itertools import takewhile, zip_longest
@@ -260,7 +260,7 @@ def _rows(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, t
                 raise line
             yield line
 
-    lines, needed = decoded(), (text_column, *{id_column} - {ID})
+    lines, needed = decoded(), _needed(text_column, id_column)
     head, top = next(lines, ""), 1
     if said := named_delimiter(head.rstrip("\r\n")):
         head, top = next(lines, ""), 2
@@ -268,7 +268,7 @@ def _rows(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, t
         one: [name.strip(" ") for name in next(csv.reader([head], delimiter=one, skipinitialspace=True), [])]
         for one in said or _DELIMITERS
     }
-    delimiter = max(split, key=lambda one: ({*needed} <= {*split[one]}, len(split[one])))
+    delimiter = max(split, key=lambda one: ({*needed.values()} <= {*split[one]}, len(split[one])))
     names = split[delimiter]
     _check_columns(names, needed)
     places = {name: names.index(name) for name in names}
@@ -309,18 +309,23 @@ def _rows(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, t
             yield top + number, (own, row[places[text_column]])
 
 
-def _check_columns(names: Sequence[str], needed: Iterable[str]) -> None:
-    for name in needed:
+def _needed(text_column: str, id_column: str) -> dict[str, str]:
+    """The columns that must be there, by the argument that names each."""
+    return {"text_column": text_column} | ({"id_column": id_column} if id_column != ID else {})
+
+
+def _check_columns(names: Sequence[str], needed: Mapping[str, str]) -> None:
+    for argument, name in needed.items():
         if name not in names:
             found = ", ".join(repr(one[:_SHOWN]) for one in names[:_SHOWN])
-            raise ValueError(f"no column named {name!r}; columns found: {found or 'none'}")
+            raise ValueError(f"{argument}={name!r} must be one of the columns {found or '(there are none)'}")
 
 
 def _table(path: Path, text_column: str, id_column: str) -> Iterator[tuple[int, tuple]]:
     import pyarrow.parquet
 
     with pyarrow.parquet.ParquetFile(path) as file:
-        _check_columns(file.schema_arrow.names, (text_column, *{id_column} - {ID}))
+        _check_columns(file.schema_arrow.names, _needed(text_column, id_column))
         names = [name for name in (id_column, text_column) if name in file.schema_arrow.names]
         number = 0
         for batch in file.iter_batches(batch_size=1024, columns=names):
