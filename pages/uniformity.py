@@ -21,7 +21,7 @@ usual = "top" if geometry.no_positives(space.gold, "gt4") else "gt4"
 if st.session_state.get("positives-usual", usual) != usual:  # other data, on another scale
     st.session_state["positives"] = usual
 st.session_state["positives-usual"] = usual
-left, right = st.columns([5, 9])
+left, right = st.columns(2)
 with left:
     positives = choice(
         "Positive pairs",
@@ -29,7 +29,7 @@ with left:
         usual,
         key="positives",
         bind="query-params",
-        format_func=lambda rule: "top fifth" if rule == "top" else geometry.POSITIVES[rule],
+        format_func=geometry.POSITIVES.get,
         help="SimCSE's footnote 3 says above 4; code in circulation uses at least 4. The losses differ. Of scores that "
         "do not run from 0 to 5 the top fifth is what 4 and above is of these.",
     )
