@@ -118,6 +118,7 @@ def test_on_a_phone_every_page_is_in_the_bar_and_choosing_one_shows_it(app, phon
     phone.get_by_text(QUESTIONS["overview"]).wait_for()
     assert phone.get_by_role("dialog").count() == 0
     phone.get_by_text("Show the code").wait_for(state="attached")  # all of it is there, the knobs in the bar too
+    phone.wait_for_function("window.whitelabFingers")  # which a first visit has up to some seconds later
     for name, question in list(QUESTIONS.items())[-1:0:-6]:
         phone.get_by_test_id("stExpandSidebarButton").tap()
         phone.get_by_test_id("stSidebarNavLink").filter(has_text=re.compile(f"^{name}$", re.IGNORECASE)).tap()

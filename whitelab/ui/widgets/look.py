@@ -185,7 +185,7 @@ def mend() -> None:
     """Let fingers scroll over charts and close the bar by choosing a page, let one go back, keep the room of texts and
     the place in a lesson, and fit a page to paper, where it takes no room.
 
-    Not a component: those load their script after the page is there to be tapped.
+    Not a component: those load their script later. On a first visit this too can come seconds after the page.
     """
     st.html(f"<script>{MENDS}</script>", unsafe_allow_javascript=True)
 
