@@ -13,7 +13,9 @@ from whitelab.encoding import architectures, embed
 WRONG = {
     "no command": ([], "the following arguments are required: COMMAND"),
     "unknown command": (["teach"], "invalid choice: 'teach'"),
-    "unknown option": (["score", "--colour", "red"], "unrecognized arguments: --colour red"),
+    "unknown option": (["score", "--colour", "red"], "score: error: unrecognized arguments: --colour red"),
+    "an option like it": (["score", "--whitning=pca"], "arguments: --whitning=pca; did you mean --whitening?"),
+    "a table of no paper": (["compare", "--settings", "table2"], "L1+L6:pca or L1+L-1:pca@256, or be 'table1'"),
     "option without value": (["score", "--layers"], "--layers: expected one argument"),
     "layers in words": (
         ["score", "--layers", "first,last"],

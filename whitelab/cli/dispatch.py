@@ -6,7 +6,9 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from itertools import chain
 
 from whitelab.base.installation import RELEASE, MissingLibraryError, not_installed, program
 from whitelab.cli.commands import COMMANDS
@@ -54,7 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             sub = commands.add_parser(name, help=summary, description=summary)
             if name == chosen:  # the registries its options are read from import torch
                 module.add_options(sub)
-        args = parser.parse_args(argv)
+        args, rest = parser.parse_known_args(argv)
+        if rest:
+            commands.choices[args.command].error(_unknown(rest, args.spelled.values()))
         warnings.simplefilter("ignore")
         with options_of(args):
             for result, lines in _results(args):
@@ -69,6 +73,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{program()} {chosen}: error: {in_options(' '.join(_worded(error).split()), args)}", file=sys.stderr)
         return 2
     return 0
+
+
+def _unknown(words: Sequence[str], options: Iterable[str]) -> str:
+    """That no option is called so, and which each may have been meant to be."""
+    meant = [get_close_matches(word.partition("=")[0], options, 1) for word in words if word.startswith("--")]
+    hint = f"; did you mean {' '.join(dict.fromkeys(chain(*meant)))}?" if any(meant) else ""
+    return f"unrecognized arguments: {' '.join(words)}{hint}"
 
 
 def _results(args) -> Iterator[tuple[dict | None, list[str]]]:
