@@ -225,7 +225,7 @@ def cone(points: np.ndarray, mean: tuple[float, float], sentences: Sequence[str]
         ends = {"x": mean[0], "y": mean[1], "ax": 0, "ay": 0, "xref": "x", "yref": "y", "axref": "x", "ayref": "y"}
         figure.add_annotation(**ends, text="", arrowhead=2, arrowwidth=3, arrowcolor=MARK)
     axis = {"showticklabels": False, "zeroline": False, "showgrid": False}
-    figure.update_xaxes(title="along the raw mean vector", **axis)
+    figure.update_xaxes(title="along the raw mean", **axis)
     figure.update_yaxes(title="across it", scaleanchor="x", **axis)
     alt = f"The cone of vectors, {label}: {spaced(len(points))} sentences, the origin and the mean vector"
     return finish(figure, alt, heights.LOW, showlegend=False)
