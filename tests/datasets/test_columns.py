@@ -1,7 +1,5 @@
 """Which column is which: by name, by content where one choice is left, and otherwise by asking."""
 
-from contextlib import nullcontext
-
 import pytest
 from pair_files import HEADER, reasons, write, write_records
 
@@ -62,20 +60,37 @@ def test_an_unclear_table_lists_its_columns_and_what_is_needed(tmp_path, text, f
         load(write(tmp_path / "a.tsv", text))
 
 
-RUNNING = [f"{i // 3},a thing {i},what is said of it {i},{i % 5}" for i in range(60)]
+def numbered(path, numbers, names="doc,title,body"):
+    return write(
+        path, f"{names}\n" + "\n".join(f"{n},a thing {i},what is said of it {i}" for i, n in enumerate(numbers))
+    )
 
 
-def test_a_running_number_is_no_score(tmp_path):
-    """Documents by number, title and body are no pairs with a score; nor does an id hide the one that is."""
-    documents = write(tmp_path / "a.csv", "doc,title,body\n" + "\n".join(row.rpartition(",")[0] for row in RUNNING))
+@pytest.mark.parametrize("numbers", [[i // 3 for i in range(60)], [3 * (17 * i % 60) for i in range(60)]])
+def test_a_running_number_is_no_score_but_of_sentences_that_are_named(tmp_path, numbers):
+    """Documents by number, title and body are no pairs with a score; nor are they by one more number."""
+    documents = numbered(tmp_path / "a.csv", numbers)
     with pytest.raises(
         UnclearColumns, match=r"'doc' \(running number\), 'title' \(text\), 'body' \(text\); .*--columns"
     ):
         load(documents)
-    scored = load(write(tmp_path / "b.csv", "doc,title,body,mark\n" + "\n".join(RUNNING)))
-    assert scored.gold.tolist() == [i % 5 for i in range(60)]
-    few = load(write(tmp_path / "c.tsv", "".join(f"a {i}\tb {i}\t{i}\n" for i in range(6))))
-    assert few.gold.tolist() == list(range(6))
+    years = documents.read_text().replace("body\n", "body,year\n")
+    with pytest.raises(UnclearColumns):
+        load(
+            write(
+                tmp_path / "b.csv",
+                "\n".join(f"{line},{1990 + i % 7}" if i else line for i, line in enumerate(years.splitlines())),
+            )
+        )
+    named = load(numbered(tmp_path / "c.csv", numbers, "mark,sentence1,sentence2"))
+    assert named.gold.tolist() == numbers
+
+
+@pytest.mark.parametrize(
+    "marks", [[i % 40 for i in range(60)], [i + 0.5 for i in range(60)], range(40), [i // 6 for i in range(60)]]
+)
+def test_scores_that_are_in_order_or_many_or_all_different_are_scores(tmp_path, marks):
+    assert load(numbered(tmp_path / "a.csv", marks, "mark,one,other")).gold.tolist() == list(marks)
 
 
 ODD = "id,premise text,the other,mean mark,spread,from\n1,a,b,2,0.1,news\n2,c,d,3,0.2,web\n3,e,f,many,0.3,web\n"
@@ -119,14 +134,25 @@ def test_columns_of_one_name_or_none_are_called_as_they_are_shown(tmp_path):
 
 def test_a_first_line_that_no_score_stands_in_is_names_where_columns_are_chosen_by_place(tmp_path):
     """As a message calls columns whose names it does not take for such."""
-    asked = ("column 1", "column 2", "column 3")
-    pairs = load(write(tmp_path / "a.csv", "utt,utt,,spread,\na,b,2,0.1,x\nc,d,3,0.2,y\n"), columns=asked)
-    assert (pairs.first, pairs.second, pairs.gold.tolist()) == (("a", "c"), ("b", "d"), [2.0, 3.0])
-    assert any("the first line was taken for column names: 'utt', 'utt', ''" in note for note in pairs.notes)
-    for first in ("a cat sits there\ta dog\tn/a", "a cat\ta dog\t3"):  # no names, and no more of them than scores
-        rows = write(tmp_path / "b.tsv", f"{first}\nc\td\t3\ne\tf\t4\n")
-        with nullcontext() if first[-1] == "3" else pytest.raises(MalformedRows, match="score 'n/a' is not a number"):
-            assert load(rows, columns=asked).n_pairs == 3
+    odd = write(tmp_path / "a.csv", "utt,utt,,mark,\na,b,2,0.1,x\nc,d,3,0.2,y\n")
+    pairs = load(odd, columns=("column 1", "column 2", "column 4"))
+    assert (pairs.first, pairs.second, pairs.gold.tolist()) == (("a", "c"), ("b", "d"), [0.1, 0.2])
+    assert any("the first line was taken for column names: 'utt', 'utt', '', 'mark'" in note for note in pairs.notes)
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ("a cat sits right there\ta dog\tn/a\nc\td\t3\ne\tf\t4\n", "score 'n/a' is not a number"),
+        ("a cat\ta dog\t\nc\td\t3\ne\tf\t4\n", "score is empty"),
+        ("a cat\ta dog\tn/a\nc\td\tno\ne\tf\tnone\n", "score 'n/a' is not a number"),
+        ("one cell\na cat\ta dog\tn/a\nc\td\t3\ne\tf\t4\n", "score 'n/a' is not a number"),
+    ],
+)
+def test_a_first_pair_is_no_names_for_want_of_a_score(tmp_path, rows, reason):
+    with pytest.raises(MalformedRows) as error:
+        load(write(tmp_path / "b.tsv", rows), columns=("column 1", "column 2", "column 3"))
+    assert reason in [why for _, why in reasons(error)]
 
 
 def test_names_in_the_first_line_are_names_whatever_stands_below(tmp_path):

@@ -51,8 +51,8 @@ SUBSET_NAMES = ("subset", "genre", "dataset")
 ROLES = ("first", "second", "score", "subset")
 KIND_NAMES = ("kind",)  # of what kind a pair is, as the demonstration set says: known, so that it is no sentence
 
-_RUNNING = "running number"  # what a column holds that no scores do
-_MANY = 12  # different numbers of one: a scale in whole numbers seldom has as many, in order and without a gap
+_MANY_ROWS = 50  # with a number each: as many scores in whole numbers are hardly all different
+_MANY_GROUPS = 12  # with numbers in order: a scale of so many steps is hardly sorted, and has them all
 
 
 class UnclearColumns(DataError):
@@ -94,8 +94,7 @@ def find_columns(table: Table, header: bool | None = None) -> Columns:
     if names and not body and not table.problems:
         raise DataError(f"{table.path}: column names only, no pairs")
     cells = [row for _, row in body if len(row) == len(names)]
-    columns = [[row[column] for row in cells] for column in range(len(names))]
-    contents = [_RUNNING if _is_running(column) else content_of(column) for column in columns]
+    contents = [content_of([row[column] for row in cells]) for column in range(len(names))]
     roles = _named_roles(table, names, contents)
     taken = set(roles.values())
     by_name = "first" in roles
@@ -103,6 +102,8 @@ def find_columns(table: Table, header: bool | None = None) -> Columns:
     roles.pop("kind", None)
     if "score" not in roles:
         numbers = _free(contents, "number", taken)
+        if not by_name and len(numbers) == 1 and _is_running([row[numbers[0]] for row in cells]):
+            contents[numbers.pop()] = "running number"
         if len(numbers) != 1:
             raise _unclear(table, names, contents)
         roles["score"] = numbers[0]
@@ -145,10 +146,12 @@ def chosen_columns(table: Table, header: bool | None = None, **asked: int | str)
 
 
 def _stands_above(table: Table, score: int, width: int) -> bool:
-    """Whether the first row can be names, as its score is none where others are numbers."""
-    top, *below = (row for _, row in table.rows if len(row) == width)
-    names = top is table.rows[0][1] and as_number(top[score]) is None and all(_may_name(str(cell)) for cell in top)
-    return names and content_of([row[score] for row in below]) == "number"
+    """Whether the first row can be names, with one in place of a score where others are numbers."""
+    (line, top), *rest = table.rows
+    if line != table.top or len(top) != width or not _may_be_names([top[score]]):
+        return False
+    below = [row[score] for _, row in rest if len(row) == width]
+    return _may_be_names(different(cell for cell in top if cell.strip())) and content_of(below) == "number"
 
 
 def shown_names(names: Iterable[str]) -> tuple[str, ...]:
@@ -401,11 +404,15 @@ def content_of(cells: list) -> str:
 
 
 def _is_running(cells: list) -> bool:
-    """Whether a column numbers its rows or groups of them, as no scores do: whole, and each the one before or next."""
-    numbers = [as_number(cell) for cell in cells]
-    if None in numbers or len(set(numbers)) < _MANY:
+    """Whether numbers are those of rows, or of groups of rows, and no scores: whole, and many that are all different,
+    or each that of the row before or the next."""
+    numbers = [number for number in map(as_number, cells) if number is not None]
+    if not all(number.is_integer() for number in numbers):
         return False
-    return all(one.is_integer() for one in numbers) and all(after - one in (0, 1) for one, after in pairwise(numbers))
+    different = len(set(numbers))
+    if different == len(numbers):
+        return different >= _MANY_ROWS
+    return different >= _MANY_GROUPS and all(after - one in (0, 1) for one, after in pairwise(numbers))
 
 
 def _free(contents: list[str], wanted: str, taken: set[int]) -> list[int]:
