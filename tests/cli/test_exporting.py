@@ -124,16 +124,24 @@ def test_what_a_cosine_means_goes_with_a_map_whose_cosines_tell_sentences_apart(
         assert ("percentile" in file) is means
 
 
-@pytest.mark.parametrize(("data", "of"), [((), None), (("--data", "few.csv"), "random pairs of 'few'")])
+@pytest.mark.parametrize(
+    ("data", "of"),
+    [
+        ((), None),
+        (("--search",), None),
+        (("--data", "few.csv"), "random pairs of 'few'"),
+        (("--search", "--data", "search"), "all queries with all documents"),
+    ],
+)
 def test_a_map_of_other_text_goes_without_percentiles_of_data_that_nobody_asked_for(
     run, model, place, tmp_path, data, of
 ):
     """They would say of one's own texts what is so of the demonstration set."""
-    given = [str(place / word) if word.endswith("csv") else word for word in data]
+    given = [word if word.startswith("--") else str(place / word) for word in data]
     words = (*model, *given, "--fit", str(place / "pairs.csv"), "--k", "2", "--export", "npz")
     status, _, err = run("whiten", *words, "--out", str(tmp_path / "map.npz"))
     assert status == 0
-    assert ("--data, among whose pairs they would be, stands at demo unasked" in err) is (of is None)
+    assert ("--data, among whose pairs they would be, stands at demo" in err) is (of is None)
     with np.load(tmp_path / "map.npz") as file:
         assert file.get("among", None) == of
         assert ("percentile" in file) is (of is not None)

@@ -611,7 +611,7 @@ def test_a_field_of_ids_that_is_named_must_be_there(tmp_path, model):
     assert list(read_texts(path, pytest.fail)) == [("text.jsonl:1", "a man plays"), ("text.jsonl:2", "water")]
     refused = []
     assert list(read_texts(path, refused.append, id_column="key")) == [("one", "a man plays")]
-    assert list(map(str, refused)) == ["text.jsonl:2: no 'key' in it"]
+    assert list(map(str, refused)) == ["text.jsonl:2: no 'key' (id_column) in it"]
 
 
 def test_what_cannot_be_is_refused_at_the_door(tmp_path, model, text):
@@ -629,7 +629,9 @@ def test_what_cannot_be_is_refused_at_the_door(tmp_path, model, text):
     with pytest.raises(DataError, match=r"must name .txt, .jsonl, .csv or .parquet"):
         embed(tmp_path / "none", tmp_path / "out", model)
     (tmp_path / "blank.jsonl").write_text('\n{"title": "no text"}\n')
-    with pytest.raises(DataError, match=r"found none \(1 left out, the first: blank.jsonl:2: no 'text' in it\)"):
+    with pytest.raises(
+        DataError, match=r"found none \(1 left out, the first: blank.jsonl:2: no 'text' \(text_column\) in it\)"
+    ):
         embed(tmp_path / "blank.jsonl", tmp_path / "out", model)
     assert not (tmp_path / "out").exists()
     with pytest.raises(DataError, match=r"must hold a manifest.json"):

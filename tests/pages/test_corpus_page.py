@@ -238,9 +238,9 @@ def test_what_gave_no_text_is_shown_with_the_reason(small, tmp_path, capsys):
     (tmp_path / "text.jsonl").write_text('{"text": "a man"}\n' + '{"body": "a dog"}\n' * 3)
     embed(tmp_path / "text.jsonl", tmp_path / "out", small["model"], layers=(1,))
     at = until(start("corpus", **small, embedded=str(tmp_path / "out")))
-    assert said(at, "3 lines: no 'text' in it")
+    assert said(at, "3 lines: no 'text' (text_column) in it")
     main(["corpus", "status", str(tmp_path / "out")])
-    assert "left out: 3 lines: no 'text' in it" in capsys.readouterr().out
+    assert "left out: 3 lines: no 'text' (text_column) in it" in capsys.readouterr().out
 
 
 def test_what_cannot_be_begun_says_why(small, tmp_path):

@@ -34,6 +34,7 @@ def run(args):
     """Fit a map and write it, alone or with its encoder, for another tool."""
     from whitelab.encoding.precomputed import Unpaired
     from whitelab.retrieval.calibration import calibrate_search
+    from whitelab.retrieval.embedded import FITS
     from whitelab.scoring.calibration import calibrate, random_cosines, tells_apart
     from whitelab.scoring.fit_scopes import fit_scope
     from whitelab.scoring.setting import EVERY, FIT_SCOPES, Protocol
@@ -67,15 +68,15 @@ def run(args):
         note(FORMATS[args.export].prompts_note(prompts))
     scale = None
     if FORMATS[args.export].scaled and tells_apart(space, fitted):
-        if args.search:
-            scale = calibrate_search(searched, setting).arrays() | SEARCHED
-        elif not space.n_pairs:
-            scale = random_cosines(space, fitted).arrays()
-        elif "data" not in args.given and setting.fit not in (*FIT_SCOPES, args.data):
+        if "data" not in args.given and not args.vectors and setting.fit not in (*FIT_SCOPES, *FITS, args.data):
             note(
                 f"no percentiles of cosines go with this map of other text: --data, among whose pairs they would be, "
                 f"stands at {args.data} unasked"
             )
+        elif args.search:
+            scale = calibrate_search(searched, setting).arrays() | SEARCHED
+        elif not space.n_pairs:
+            scale = random_cosines(space, fitted).arrays()
         else:
             scale = calibrate(space, setting).arrays()
     _write(args, encoder, fitted.setting, whitener, record, scale)

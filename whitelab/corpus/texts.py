@@ -243,9 +243,9 @@ def _parsed(text: str, kind: str, text_column: str, id_column: str) -> tuple[obj
     except (json.JSONDecodeError, RecursionError):
         raise ValueError("not JSON") from None
     if not isinstance(record, dict) or text_column not in record:
-        raise ValueError(f"no {text_column!r} in it")
+        raise ValueError(f"no {text_column!r} (text_column) in it")
     if id_column not in (ID, *record):
-        raise ValueError(f"no {id_column!r} in it")
+        raise ValueError(f"no {id_column!r} (id_column) in it")
     return record.get(id_column), record[text_column]
 
 

@@ -100,7 +100,7 @@ class Calibration:
         how = "all" if self.random.exact else "drawn"
         return f"{self.protocol.line(self.fitted, self.rank)} · {spaced(self.random.pairs)} random pairs ({how})"
 
-    def arrays(self) -> dict[str, Float[np.ndarray, "m"]]:
+    def arrays(self) -> dict[str, np.ndarray]:
         """What an export carries: `cosine` and `percentile`, `among` which pairs, of gold `gold_cosine` and `gold`."""
         gold = {"gold_cosine": self.gold.cosine, "gold": self.gold.gold} if self.gold else {}
         return self.random.arrays() | {"among": np.array(random_pairs(self.protocol.origin))} | gold
