@@ -4,6 +4,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
+import streamlit as st
 from questions import QUESTIONS
 
 import whitelab
@@ -273,6 +274,14 @@ def test_who_goes_on_from_a_lesson_s_end_has_the_setting_of_before_where_one_is_
         at = press(at, button, lambda at: waits(at) or "lesson-again" in keys(at))
     assert str(at.session_state["workspace"].setting) != "mean/L2:pca@5"
     assert str(press(at, "lesson-leave").session_state["workspace"].setting) == "mean/L2:pca@5"
+
+
+def test_who_leaves_before_the_next_step_is_drawn_has_the_setting_of_before(monkeypatch):
+    at = to_lesson(until(start(layers="2", k="5")), step="3", guess3="0")
+    monkeypatch.setattr(lesson_strip, "_step", lambda here: st.stop())
+    at.button(key="lesson-following").click().run()
+    at.query_params.clear()
+    assert str(until(go_to(at, "whitening")).session_state["workspace"].setting) == "mean/L2:pca@5"
 
 
 def test_all_dimensions_stay_all_of_them_where_a_lesson_is_left_with_another_model(small):

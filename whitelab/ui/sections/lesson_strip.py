@@ -124,6 +124,8 @@ def open_lesson(page: str) -> None:
         _put(here.lesson.setting_at(here.step), keep_address=before is None and not here.fixed)
         st.session_state.update(here.lesson.opens)
         st.session_state[_AT] = now
+    if before != now:
+        st.session_state.pop(_ENDED, None)  # of the step that was there
 
 
 def _carried() -> dict[str, list[str]]:
