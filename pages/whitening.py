@@ -45,7 +45,7 @@ with st.container(key="few-words"):
         Metric(
             f"Difference from {against}",
             f"{difference.estimate:+.2f}" if difference.estimate == difference.estimate else "undefined",
-            "In doubt, see below" if held_out else VERDICTS[now.verdict],
+            verdict.turned(cross) if held_out else VERDICTS[now.verdict],
             now.verdict if now.verdict in ("gain", "loss") and not held_out else "",
             f"Bootstrap of the paired difference, 95 %: {verdict.interval(difference.low, difference.high, '+')}; "
             f"{verdict.tests(now)}."
@@ -73,7 +73,7 @@ if now.verdict == "gain" and compared.k and curve_of(space, compared).best_k == 
 with st.container(key="said-verdict"):
     st.markdown(f"{verdict.ICONS['unclear' if held_out else now.verdict]} {words}")
 st.caption(plain(capitalised(fit_in_words(now.score))) + ".")
-explanation.draw(space, compared, explanation.HELD_OUT if held_out else found.standing(compared, compared.raw).verdict)
+explanation.draw(space, compared, found.standing(compared, compared.raw).verdict, cross.verdict if held_out else "")
 standings.draw(found)
 st.header(f"From {against} to {name}")
 stages.draw(stages.Stages(opened, found.standing(baseline).score, now.score))

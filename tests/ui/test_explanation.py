@@ -13,10 +13,8 @@ from whitelab.scoring.setting import Setting
 from whitelab.statistics.geometry import CONE
 from whitelab.statistics.significance import williams
 from whitelab.sweeps.dimensions import k_curve
-from whitelab.sweeps.layer_gains import layer_gains
 from whitelab.ui.results.shelf import shelf
-from whitelab.ui.sections.explanation import HELD_OUT, SMALL, Measured, explained, measured
-from whitelab.ui.sections.layer_gains import against
+from whitelab.ui.sections.explanation import SMALL, Measured, explained, held_out, measured
 from whitelab.whitening import variant
 
 GAIN = Measured("PCA whitening", 5.0, 300, 3000, 7.8, 0.6, True, 200, 5.2)
@@ -158,7 +156,7 @@ def test_the_doubt_is_that_of_the_tests():
         "unclear": "one test sure and the other not",
     }.items():
         assert words in measured(space, averaged, verdict).doubt
-    assert "sentences the map was not fitted on" in measured(space, setting, HELD_OUT).doubt
+    assert "not beyond doubt on sentences the map was not fitted on" in measured(space, setting, "gain", "chance").doubt
     assert measured(space, setting, "gain").doubt == measured(space, setting, "loss").doubt == ""
 
 
@@ -168,20 +166,23 @@ def test_a_change_that_cross_fitted_halves_do_not_show_is_in_doubt(spec, n, hold
     gold = score(space, setting).cosines  # what people say is what the map says that was fitted on these sentences
     space = shelf().call(replace(space, gold=gold), f"{spec} held out")
     doubt = measured(space, setting).doubt
-    assert doubt == ("" if holds else measured(space, setting, HELD_OUT).doubt)
+    assert doubt == ("" if holds else measured(space, setting, "gain", held_out(space, setting)).doubt)
+    assert bool(doubt) is not holds
     assert measured(space, setting.with_(fit="cross")).doubt != doubt or holds
 
 
-@pytest.mark.parametrize(("spec", "n", "real"), [("center", 60, True), ("standardize", 60, False), ("pca", 80, False)])
-def test_no_layer_is_said_to_gain_whose_gain_is_in_doubt_below(spec, n, real):
-    space, setting = make_space(n), Setting((1,), spec)
-    space = shelf().call(replace(space, gold=score(space, setting).cosines), f"{spec} said of every layer")
-    *_, gains = layer_gains(space, setting)
-    assert gains[1].gain(gains[1].whitened) > SMALL
-    assert (against(space, setting, gains[1], gains[1].whitened) == "") is real
-    assert (measured(space, setting).doubt == "") is real
-    other = setting.with_(layers=(2,))  # of layers that are not at hand Williams' test alone is asked
-    assert against(space, other, gains[1], gains[1].whitened) == ""
+def test_a_change_that_halves_turn_round_is_said_to_be_so():
+    """A gain on sentences that the map knows by heart, and a loss on others."""
+    space, setting = make_space(80), Setting((1,), "pca")
+    mapped, raw = (score(space, one).cosines for one in (setting, setting.raw))
+    gold = mapped / mapped.std() + 0.4 * raw / raw.std()
+    space = shelf().call(replace(space, gold=gold), "turned round")
+    own, raw, cross = (score(space, one) for one in (setting, setting.raw, setting.with_(fit="cross")))
+    assert own.spearman > raw.spearman > cross.spearman
+    assert williams(cross.cosines, raw.cosines, space.gold).p_value < LEVEL
+    assert held_out(space, setting) == "loss"
+    assert "the other way round" in measured(space, setting).doubt
+    assert held_out(space, setting.with_(fit="cross")) == ""
 
 
 def test_halves_too_small_for_the_map_speak_neither_for_a_change_nor_against_it():

@@ -38,6 +38,12 @@ def test_it_names_the_layers_that_gain_and_lose_and_by_how_much(gains):
     assert "it gains in layers 0 to 2 (by up to 5.0 points) and loses in layer 3" in words
 
 
+def test_it_says_on_which_sentences_where_these_are_those_a_map_was_fitted_on(gains):
+    own = "**On the sentences it is fitted on, "
+    for setting, known in (("L0:pca", True), ("L0:pca fit=cross", False), ("L0:prefix@2", False)):
+        assert finding(gains, Setting.parse(setting)).startswith(own) is known
+
+
 def test_it_never_says_gain_where_nothing_gains(gains):
     words = said(gains, (-4, -2, -1, -3), (-1, -1, -1, -1))
     assert "gains" not in words
@@ -58,7 +64,7 @@ def test_a_layer_whose_sentences_are_equally_far_apart_neither_gains_nor_loses(g
     assert "gains in layer 1 (by 3.0 points), loses in layer 2 (by 29.0 points) and sets all sentences" in some
     assert "equally far apart in layers 0 and 3, where its score says nothing.**" in some
     every = said(gains, (8, 3, -29, -20), (4, 0, 0, 0), against=lambda gain, score: "starved" * (score.rank > 4))
-    assert every.startswith("**PCA whitening sets all sentences equally far apart in layers 0 to 3, where")
+    assert "PCA whitening sets all sentences equally far apart in layers 0 to 3, where" in every
     assert "Cut to k = 4, a third of the dimensions as BERT-whitening cuts them, it gains in layer 0" in every
     assert "turns the loss" not in every
 
@@ -70,10 +76,10 @@ def test_a_change_that_may_be_chance_is_neither_a_gain_nor_a_loss_nor_a_cause_of
         return "chance" * (score.spearman in (53.0, 46.0, 51.5))
 
     words = said(narrow, (3, 0.2, -4, 5), (1.5, -4, -4, 8), against=against)
-    assert words.startswith(
-        "**PCA whitening gains in layer 3 (by 5.0 points), changes little in layer 1 and may change the score by "
+    assert (
+        "PCA whitening gains in layer 3 (by 5.0 points), changes little in layer 1 and may change the score by "
         "chance alone in layers 0 and 2.**"
-    )
+    ) in words
     assert "it gains in layer 3 (by 8.0 points) and may change the score by chance alone in layers 0 to 2." in words
     assert "A cone alone" not in words
     assert "turns the loss" not in words

@@ -81,6 +81,14 @@ def test_where_nothing_is_gained_fitting_is_worth_points_and_no_share():
     assert "the gain of" not in text
 
 
+def test_a_gain_that_is_all_fitting_is_said_to_be_a_loss_without_it():
+    text = fitting(standing(estimate=9.22), standing("loss", -8.87), standing("gain", 18.09, 15.0, 21.0))
+    assert "all of the gain of 9.22 points over raw comes from fitting" in text
+    assert "which is worth +18.09 points (95 % interval" in text.replace("\u00a0", " ")
+    assert text.endswith("without it the score lies 8.87 points below raw.")
+    assert "lower still" not in text
+
+
 def test_an_interval_wider_than_the_gain_is_no_clean_bill():
     words = fitting(standing(estimate=17.1), standing(), standing("chance", -1.8, -17.6, 12.2))
     assert "too few pairs to say whether any of +17.10 over raw comes from there" in words

@@ -21,7 +21,11 @@ from whitelab.whitening import variant, whitens
 
 SMALL = 0.5  # points below which a change of score is not explained
 MOST = 0.8  # of a loss is laid to what loses so much of it alone
-HELD_OUT = "held out"  # a verdict: real on the sentences the map was fitted on, in doubt on others
+# What the verdict of cross-fitted halves leaves of a change that is real on the sentences the map was fitted on.
+HELD_OUT = dict.fromkeys(("chance", "unclear"), "which is not beyond doubt on sentences the map was not fitted on")
+HELD_OUT |= dict.fromkeys(
+    ("gain", "loss"), "which is the other way round on sentences the map was not fitted on, and not by chance"
+)
 
 
 @dataclass(frozen=True)
@@ -58,11 +62,11 @@ class Measured:
         return bool(self.doubt) and abs(self.gain) > SMALL
 
 
-def measured(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> Measured | None:
+def measured(space: LayerEmbeddings, setting: Setting, verdict: str = "", cross: str = "") -> Measured | None:
     """The measures of a setting; None where a score is not defined. The best k is looked for where it may matter.
 
-    `verdict` is a key of `VERDICTS` where the difference from raw was judged, or `HELD_OUT` where cross-fitting speaks
-    against it; else Williams' test is asked, of the task's own fit and of the cross-fitted halves.
+    `verdict` is a key of `VERDICTS` where the difference from raw was judged, `cross` one of `HELD_OUT` where that of
+    cross-fitted halves speaks against it; else Williams' test is asked, of the task's own fit and of the halves.
     """
     now, raw = number_of(space, setting), number_of(space, setting.raw)
     if now.spearman is None or raw.spearman is None:
@@ -78,7 +82,7 @@ def measured(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> Mea
         k=setting.k,
     )
     if not measures.starved:
-        measures = replace(measures, doubt=_doubt(space, setting, verdict))
+        measures = replace(measures, doubt=_doubt(space, setting, verdict, cross))
     if measures.unsure:
         return measures
     if not measures.starved and (measures.gain > SMALL or setting.k is not None or not measures.whitens):
@@ -102,7 +106,7 @@ def _centred(space: LayerEmbeddings, setting: Setting) -> float | None:
     return None if centred is None else centred - number_of(space, setting.raw).spearman
 
 
-def _doubt(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> str:
+def _doubt(space: LayerEmbeddings, setting: Setting, verdict: str = "", cross: str = "") -> str:
     pairs = f"these {spaced(space.n_pairs)} pairs"
     if verdict == "unclear":
         return f"of which {pairs} leave one test sure and the other not"
@@ -112,23 +116,28 @@ def _doubt(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> str:
         test = study(_williams, space, setting)
         if test >= LEVEL:
             return f"which {pairs} cannot tell from no change (Williams {p_value(test)})"
-        verdict = "" if holds(space, setting) else HELD_OUT
-    return "which is not beyond doubt on sentences the map was not fitted on" if verdict == HELD_OUT else ""
+        cross = held_out(space, setting)
+    return HELD_OUT.get(cross, "")
 
 
-def holds(space: LayerEmbeddings, setting: Setting) -> bool:
-    """Whether cross-fitted halves show the change of a task's own fit too; True where these can say nothing of it."""
+def held_out(space: LayerEmbeddings, setting: Setting) -> str:
+    """What cross-fitted halves show in place of the change of a task's own fit, one of `HELD_OUT`; empty where they
+    show it too or can say nothing of it.
+    """
     if setting.fit != "task":
-        return True
+        return ""
     cross = setting.with_(fit="cross")
     try:
-        raw, own, held_out = (number_of(space, one) for one in (setting.raw, setting, cross))
+        raw, own, halves = (number_of(space, one) for one in (setting.raw, setting, cross))
         test = study(_williams, space, cross)
     except ValueError:  # too few pairs for two halves
-        return True
-    if held_out.starved or None in (scores := [one.spearman for one in (raw, own, held_out)]):
-        return True
-    return test < LEVEL and (scores[1] > scores[0]) == (scores[2] > scores[0])
+        return ""
+    if halves.starved or None in (scores := [one.spearman for one in (raw, own, halves)]):
+        return ""
+    if test >= LEVEL:
+        return "chance"
+    changes = [one > scores[0] for one in scores[1:]]
+    return "" if changes[0] == changes[1] else "gain" if changes[1] else "loss"
 
 
 def _williams(space: LayerEmbeddings, setting: Setting) -> float:
@@ -198,12 +207,12 @@ def explained(measures: Measured) -> tuple[str, int | None]:
     return f"**{title} loses {-gain:.2f} points here.** {cone}{why}{remedy}", offered
 
 
-def draw(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> None:
+def draw(space: LayerEmbeddings, setting: Setting, verdict: str = "", cross: str = "") -> None:
     """Why the setting gains or loses against raw, with one click to a k that the data can bear.
 
-    `verdict` as in `measured`.
+    `verdict` and `cross` as in `measured`.
     """
-    measures = measured(space, setting, verdict)
+    measures = measured(space, setting, verdict, cross)
     if measures is None:
         return
     words, offered = explained(measures)

@@ -19,7 +19,7 @@ from whitelab.ui.results.kept import kept
 from whitelab.ui.results.memory import memory
 from whitelab.ui.results.scores import layer_gains, number_of
 from whitelab.ui.results.study import named, study_job
-from whitelab.ui.sections.explanation import CONE, SMALL, holds
+from whitelab.ui.sections.explanation import CONE, SMALL
 from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.chart import chart, clicked
 from whitelab.whitening import whitens
@@ -57,11 +57,11 @@ def finding(
 ) -> str:
     """Which layers gain and which lose, in a sentence made of the numbers, and why.
 
-    `against` says what stands against a score's change from raw (`Doubt.verdict`, and of the setting at hand what the
-    explanation below asks): none such is a gain or a loss.
+    `against` says what stands against a score's change from raw (`Doubt.verdict`): none such is a gain or a loss.
     """
     white = [_kind(gain, gain.whitened, against) for gain in gains]
-    name = capitalised(LABELS.inline(setting.whitening))
+    name = LABELS.inline(setting.whitening)
+    name = f"On the sentences it is fitted on, {name}" if setting.fit == "task" and setting.fits else capitalised(name)
     at = f" with k = {setting.k}" if setting.k else ""
     words = [f"**{name}{at} {_split(gains, [gain.whitened for gain in gains], white)}.**"]
     if _cuts(gains):
@@ -189,17 +189,16 @@ def _picture(
         lambda: figures.layer_dumbbells(rows(gains), names, setting.whitening, space.n_layers, selected),
     )
     chart(figure, "layer-gains", lambda: rows(gains), on_select=lambda: take(clicked("layer-gains")))
-    heard = partial(against, space, setting)
+    heard = partial(against, space)
     with st.container(key="said-gains"):
         st.markdown(kept("layer-gains-said", (tuple(gains), setting), lambda: finding(gains, setting, heard)))
         st.markdown(above(gains, now))
 
 
-def against(space: LayerEmbeddings, setting: Setting, gain: LayerGain, score: Score) -> str:
-    """What stands against a score's change from raw; of the `setting` at hand also what cross-fitted halves say."""
+def against(space: LayerEmbeddings, gain: LayerGain, score: Score) -> str:
+    """What stands against a score's change from raw, of every layer by the same test."""
     name = named((space, gain.raw.setting, score.setting))
-    said = memory().made(("against", name), lambda: _tested(space, gain, score))
-    return CHANCE if not said and score.setting == setting and not holds(space, setting) else said
+    return memory().made(("against", name), lambda: _tested(space, gain, score))
 
 
 def _tested(space: LayerEmbeddings, gain: LayerGain, score: Score) -> str:

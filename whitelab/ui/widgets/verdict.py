@@ -92,6 +92,11 @@ def held_out(now: Standing, cross: Standing | None) -> str:
     )
 
 
+def turned(cross: Standing) -> str:
+    """In a card, what stands in place of a change that cross-fitting speaks against."""
+    return f"A {cross.verdict} cross-fitted" if cross.verdict in ("gain", "loss") else "In doubt, see below"
+
+
 def fitting(task: Standing, cross: Standing, apart: Standing, label: str, raw: Standing) -> str:
     """How much of the score of `task` comes from fitting to the very sentences it is scored on.
 
@@ -121,7 +126,12 @@ def fitting(task: Standing, cross: Standing, apart: Standing, label: str, raw: S
             return f"{scores} {changes}: too few pairs to say whether any of {gain:+.2f} over raw comes from there."
         proof = "no sign" if part <= 0 else "no proof"
         return f"{scores} {changes}: {proof} that any of it comes from there."
-    if gain > 0 and part < gain:
+    if gain > 0 and part >= gain:
+        return (
+            f"{scores} So all of the gain of {gain:.2f} points over raw comes from fitting to the test sentences, "
+            f"which is worth {size}: without it the score lies {-cross.difference.estimate:.2f} points below raw."
+        )
+    if gain > 0:
         return (
             f"{scores} So of the gain of {gain:.2f} points over raw, {part:.2f} ({in_percent(part / gain)}) come from "
             f"fitting to the test sentences {within}."
