@@ -101,7 +101,7 @@ def spectrum(values: Mapping[str, Sequence[float]], labels: Mapping[str, str]) -
         add_line(figure, places, share[kept], labels[spec], variant_line(spec, dashes[spec]), hover)
         words = f"{share[0]:.3g} % along the first of {len(places)} directions" if len(places) else "no variance"
         parts.append(f"{labels[spec]} {words}")
-    figure.update_xaxes(title="Principal direction, largest first")
+    figure.update_xaxes(title="Direction, largest first")
     share_axis(figure)
     return finish(figure, in_words("Eigenvalue spectrum of the covariance", parts, "no variant"), heights.CURVES)
 

@@ -146,7 +146,7 @@ def training_spectrum(runs: Sequence[Mapping]) -> go.Figure:
                 words.append(f"{run['name']} at step {row['step']} has {share:.2g} % along its first direction")
     longest = max((len(row["spectrum"]) for rows in scored.values() for row in rows), default=0)
     places = [2**i for i in range(longest)]
-    figure.update_xaxes(title="Principal direction, largest first", type="log", tickvals=places, ticktext=places)
+    figure.update_xaxes(title="Direction, largest first", type="log", tickvals=places, ticktext=places)
     share_axis(figure)
     return finish(figure, in_words("Spectrum before and after training", words, "nothing measured yet"), heights.LOW)
 
