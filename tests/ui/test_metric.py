@@ -46,6 +46,10 @@ def test_a_score_stands_with_its_interval_and_its_change_against_raw():
     assert (found.good, found.delta) == ("either", change(now.spearman, raw.spearman, "(could be chance)"))
     starved = score_metric("Spearman", now, raw, replace(unsure, starving=now.rank))
     assert starved.delta.endswith(" (no verdict)")
+    elsewhere = score_metric("Spearman", now, raw, sure, "loss")
+    other = both.delta.replace("against raw", "(in doubt on other sentences)")
+    assert (elsewhere.good, elsewhere.delta) == ("either", other)
+    assert score_metric("Spearman", now, raw, unsure, "loss") == found
     assert score_metric("Spearman", raw, raw, sure) == alone
     nothing = score_metric("Spearman", replace(now, spearman=None, half_width=None), raw)
     assert (nothing.value, nothing.delta, nothing.description) == ("undefined", None, None)

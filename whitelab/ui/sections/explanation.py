@@ -124,17 +124,16 @@ def held_out(space: LayerEmbeddings, setting: Setting) -> str:
     """What cross-fitted halves show in place of the change of a task's own fit, one of `HELD_OUT`; empty where they
     show it too or can say nothing of it.
     """
-    if setting.fit != "task":
+    if setting.fit != "task" or not setting.fits or not ranked_at_once(space.n_subsets, setting.aggregate):
         return ""
     cross = setting.with_(fit="cross")
     try:
         raw, own, halves = (number_of(space, one) for one in (setting.raw, setting, cross))
-        test = study(_williams, space, cross)
     except ValueError:  # too few pairs for two halves
         return ""
     if halves.starved or None in (scores := [one.spearman for one in (raw, own, halves)]):
         return ""
-    if test >= LEVEL:
+    if study(_williams, space, cross) >= LEVEL:
         return "chance"
     changes = [one > scores[0] for one in scores[1:]]
     return "" if changes[0] == changes[1] else "gain" if changes[1] else "loss"

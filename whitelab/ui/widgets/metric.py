@@ -87,13 +87,17 @@ def in_doubt(verdict: str) -> str:
     return f"({VERDICTS[verdict].lower()})" if verdict else ""
 
 
-def score_metric(label: str, score: Score, raw: Score | None = None, doubt: Doubt | None = None) -> Metric:
-    """A Spearman score with its interval, and its change against raw, without a colour where there is `doubt`.
+def score_metric(
+    label: str, score: Score, raw: Score | None = None, doubt: Doubt | None = None, held_out: str = ""
+) -> Metric:
+    """A Spearman score with its interval, and its change against raw, without a colour where there is `doubt`, or where
+    `held_out` sentences show another verdict.
 
     Raw itself has none.
     """
     width = "" if score.half_width is None else f"± {score.half_width:.2f}"
     words = in_doubt(doubt.verdict(score.spearman, score.rank)) if doubt else ""
+    words = words or "(in doubt on other sentences)" * bool(held_out)
     compared = raw is not None and raw.setting != score.setting
     delta = change(score.spearman, raw.spearman, words or "against raw") if compared else None
     if not delta:
