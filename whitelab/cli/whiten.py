@@ -33,14 +33,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args):
     """Fit a map and write it, alone or with its encoder, for another tool."""
     from whitelab.encoding.precomputed import Unpaired
-    from whitelab.retrieval.calibration import calibrate_search
-    from whitelab.retrieval.embedded import FITS
-    from whitelab.scoring.calibration import calibrate, random_cosines, tells_apart
     from whitelab.scoring.fit_scopes import fit_scope
-    from whitelab.scoring.setting import EVERY, FIT_SCOPES, Protocol
-    from whitelab.whitening.export import FORMATS, SEARCHED
+    from whitelab.scoring.setting import EVERY, Protocol
+    from whitelab.whitening.export import FORMATS
 
-    chosen, prompts = _setting(args), {}
+    chosen, prompts, searched = _setting(args), {}, None
     vectors = read_given(args, alone=True) if args.vectors else None
     alone = isinstance(vectors, Unpaired)
     if chosen.fit == "cross":
@@ -66,20 +63,7 @@ def run(args):
     record = fitted.record | prompts
     if prompts:
         note(FORMATS[args.export].prompts_note(prompts))
-    scale = None
-    if FORMATS[args.export].scaled and tells_apart(space, fitted):
-        if "data" not in args.given and not args.vectors and setting.fit not in (*FIT_SCOPES, *FITS, args.data):
-            note(
-                f"no percentiles of cosines go with this map of other text: --data, among whose pairs they would be, "
-                f"stands at {args.data} unasked"
-            )
-        elif args.search:
-            scale = calibrate_search(searched, setting).arrays() | SEARCHED
-        elif not space.n_pairs:
-            scale = random_cosines(space, fitted).arrays()
-        else:
-            scale = calibrate(space, setting).arrays()
-    _write(args, encoder, fitted.setting, whitener, record, scale)
+    _write(args, encoder, fitted.setting, whitener, record, _scale(args, searched, space, setting, fitted))
     result = {
         "setting": str(fitted.setting.with_(fit=chosen.fit)),
         "out": args.out,
@@ -111,6 +95,28 @@ def _setting(args):
     if of_rows(setting.whitening) and not form.any_map:
         raise ValueError(f"export={args.export!r} holds a matrix, which {setting.whitening!r} is not: use safetensors")
     return setting
+
+
+def _scale(args, searched, space, setting, fitted):
+    """What cosines mean under the map, for a form that carries it; None where that is nothing, or would be of data that
+    nobody named."""
+    from whitelab.retrieval.calibration import calibrate_search
+    from whitelab.retrieval.embedded import FITS
+    from whitelab.scoring.calibration import calibrate, random_cosines, tells_apart
+    from whitelab.scoring.setting import FIT_SCOPES
+    from whitelab.whitening.export import FORMATS, SEARCHED
+
+    if not FORMATS[args.export].scaled or not tells_apart(space, fitted):
+        return None
+    if "data" not in args.given and not args.vectors and setting.fit not in (*FIT_SCOPES, *FITS, args.data):
+        note(
+            "no percentiles of cosines go with this map of other text: --data, among whose pairs they would be, stands "
+            f"at {args.data} unasked"
+        )
+        return None
+    if searched:
+        return calibrate_search(searched, setting).arrays() | SEARCHED
+    return (calibrate(space, setting) if space.n_pairs else random_cosines(space, fitted)).arrays()
 
 
 def _write(args, encoder, setting, whitener, record, scale) -> None:
