@@ -26,7 +26,7 @@ OPTIONS = {
     "score": "--pooling cls --layers=1,-1 --whitening soft:gamma=0.25 --k 5 --aggregate mean --fit cross",
     "score usual": "",
     "score wk": "--pooling wk --layers 2 --whitening zca --k 3",
-    "kcurve": "--layers 1,2 --whitening zca --aggregate wmean",
+    "kcurve": "--layers L1+L2 --whitening zca --aggregate wmean",
     "fitsize": "--layers 1,2 --whitening zca --k 3 --aggregate wmean",
     "layers": "--pooling cls --whitening pca --k 4 --fit cross",
     "layers --size": "--aggregate mean",

@@ -27,6 +27,7 @@ WRONG = {
     "layer twice": (["score", "--layers", "1,1"], "--layers 1,1 must name at least one layer, and none twice"),
     "layer below them all": (["score", "--layers=-5"], "or between -4 and -1"),
     "unknown whitening": (["score", "--whitening", "bleach"], "'bleach' must be one of none, center"),
+    "k in the variant": (["score", "--whitening", "pca@64"], "; its k goes in --k"),
     "unknown pooling": (["score", "--pooling", "max"], "invalid choice: 'max'"),
     "unknown aggregate": (["score", "--aggregate", "sum"], "invalid choice: 'sum'"),
     "k zero": (["score", "--whitening", "pca", "--k", "0"], "--k 0 must"),

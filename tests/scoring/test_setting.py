@@ -120,6 +120,7 @@ def test_every_parameter_is_written_out(setting):
         ("L6", Setting((6,))),
         ("cls/L-1", Setting(pooling="cls")),
         ("L1+L-1:pca@256", Setting((1, -1), "pca", 256)),
+        ("1,-1:pca@256", Setting((1, -1), "pca", 256)),
         (" mean/L0+L3:soft:gamma=0.25 ", Setting((0, 3), "soft:gamma=0.25,alpha=0")),
         ("L1:pca@100 aggregate=mean fit=cross", Setting((1,), "pca", 100, fit="cross", aggregate="mean")),
         ("L1:pca@100 fit=cross  aggregate=mean", Setting((1,), "pca", 100, fit="cross", aggregate="mean")),

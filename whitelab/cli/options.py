@@ -203,7 +203,8 @@ def _spec(text: str) -> str:
     try:
         return canonical(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error).removeprefix("whitening=")) from None
+        hint = "; its k goes in --k" if "@" in text else ""
+        raise argparse.ArgumentTypeError(str(error).removeprefix("whitening=") + hint) from None
 
 
 def _spec_of_moments(text: str) -> str:
@@ -216,18 +217,20 @@ def _spec_of_moments(text: str) -> str:
 
 def layers_option(parser: argparse.ArgumentParser, usual: str = "the last") -> None:
     help = f"layers to average, such as 1,6; -1 is the last (default: {usual})"
-    parser.add_argument("--layers", type=layer_numbers, help=help)
+    parser.add_argument("--layers", type=_layers, help=help)
 
 
-def layer_numbers(text: str) -> tuple[int, ...]:
+def _layers(text: str) -> tuple[int, ...]:
+    from whitelab.scoring.setting import layer_numbers
+
     try:
-        return tuple(int(part) for part in text.split(","))
+        return layer_numbers(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} must be layer numbers with commas, such as 1,6") from None
 
 
 def layers_or_each(text: str) -> str | tuple[int, ...]:
-    return text if text == "each" else layer_numbers(text)
+    return text if text == "each" else _layers(text)
 
 
 def column_options(parser: argparse.ArgumentParser) -> None:

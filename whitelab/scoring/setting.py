@@ -42,7 +42,7 @@ FIT_SCOPES = {
 }
 
 _GRAMMAR = re.compile(
-    r"(?:(?P<pooling>\w+)/)?(?P<layers>L-?\d+(?:\+L-?\d+)*)(?::(?P<whitening>[^@]+?))?(?:@(?P<k>\d+))?"
+    r"(?:(?P<pooling>\w+)/)?(?P<layers>L?-?\d+(?:[+,]L?-?\d+)*)(?::(?P<whitening>[^@]+?))?(?:@(?P<k>\d+))?"
     r"(?:\s+aggregate=(?P<aggregate>\w+))?(?:\s+fit=(?P<fit>.+?))?(?:\s+aggregate=(?P<last>\w+))?",
     re.DOTALL,
 )
@@ -87,19 +87,21 @@ class Setting:
 
     @classmethod
     def parse(cls, text: str) -> "Setting":
-        """`L1+L-1:pca@256 fit=cross` -> Setting. Raises ValueError for any other text, TypeError for what is none."""
+        """`L1+L-1:pca@256 fit=cross` -> Setting, of which the layers may stand as `layer_numbers` has them too.
+
+        Raises ValueError for any other text, TypeError for what is none.
+        """
         check_is(text, "setting", str, "'L1+L6:pca'")
         parts = _GRAMMAR.fullmatch(text.strip())
         if not parts:
             raise ValueError(f"setting={text.strip()!r} must look like L6, cls/L-1, L1+L6:pca or L1+L-1:pca@256")
-        layers = tuple(int(part.removeprefix("L")) for part in parts["layers"].split("+"))
         if parts["aggregate"] and parts["last"]:
             raise ValueError(f"setting={text.strip()!r} must name aggregate once")
         given = {name: parts[name] for name in ("whitening", "pooling", "aggregate") if parts[name]}
         given |= {"aggregate": parts["last"]} if parts["last"] else {}
         given |= {"k": int(parts["k"])} if parts["k"] else {}
         given |= {"fit": unquote(parts["fit"])} if parts["fit"] else {}
-        return cls(layers, **given)
+        return cls(layer_numbers(parts["layers"]), **given)
 
     def __str__(self) -> str:
         usual = Setting()
@@ -197,6 +199,11 @@ def made_by(pooling: str) -> str:
 def _quoted(fit: str) -> str:
     """`fit` such that settings can be listed with semicolons, have no blanks at their ends and nothing after them."""
     return re.sub(r"[%;]|^\s+|\s+$|\s(?=\s*aggregate=\w+\s*$)", lambda part: quote(part[0], safe=""), fit)
+
+
+def layer_numbers(text: str) -> tuple[int, ...]:
+    """`1,6`, or as a setting names them `L1+L6`. Raises ValueError for what holds anything but whole numbers."""
+    return tuple(int(part.removeprefix("L")) for part in text.replace("+", ",").split(","))
 
 
 def parse_settings(text: str, n_layers: int | None = None) -> tuple[Setting, ...]:
