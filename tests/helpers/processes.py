@@ -31,7 +31,7 @@ def fresh_process(*argv, **environment: str) -> subprocess.CompletedProcess:
 
 
 def until(true, seconds: float = 270.0):
-    """Ask until the answer counts as true, which is given back; Ray alone takes two minutes to begin where it is slow."""
+    """Ask until the answer counts as true, which is given back. Ray takes two minutes to begin on a slow machine."""
     end = time.monotonic() + seconds
     while not (found := true()):
         if time.monotonic() > end:
