@@ -5,7 +5,8 @@ from pathlib import Path
 import streamlit as st
 
 # Words of headline numbers wrap in lines of like length and are never cut, and four of them stand two by two in a
-# narrow window, as do a new run's choices, whose names are long; three stand side by side but on a phone. The live
+# narrow window, as do a new run's choices, whose names are long; three stand side by side but on a phone; code and
+# lists of neighbours have the whole of its width. The live
 # score stays in sight while the bar scrolls to the knob that moves it.
 # What stands below headline numbers, a verdict and an explanation stays where it is when these have more to say: their
 # room for it is always there (but where it would leave a third of a phone empty), the more so what they once took
@@ -115,6 +116,7 @@ STYLE = """<style>
     [data-testid=stColumn]:has(
         > [data-testid=stVerticalBlock] > [data-testid=stElementContainer] > [data-testid=stMetric]
     ) { min-width: calc(50% - 1rem); }
+    [data-testid=stColumn]:has([data-testid=stCode], [class*=st-key-near-]) { min-width: 100%; }
     .st-key-explanation { min-height: max(13rem, var(--room)); }
     .st-key-said-verdict { min-height: max(6.4rem, var(--room)); }
     .st-key-said-gains { min-height: max(18.6rem, var(--room)); }
