@@ -105,6 +105,8 @@ def draw(standings: Standings) -> None:
         f"{quantity(standings.space.n_pairs, 'pair')}, the same resamples for every variant, so differences are paired "
         "and narrower than the scores' own intervals. An open mark could be chance, or has no verdict. The dashed line "
         "is raw. Each difference is tested alone: of twenty variants without any effect, one would look real."
+        + " Every map was fitted on the sentences it is scored on; *Fitted on what?* asks others."
+        * (standings.compared.fit == "task")
     )
     _agreements(standings)
     # Said once: behind the longest name there is no room for it.
