@@ -135,6 +135,12 @@ def test_the_rate_rises_and_falls_and_is_never_zero():
     assert replace(config, warmup=20).rate(10) == 0.5
 
 
+def test_a_run_that_is_all_warm_up_says_how_far_its_rate_comes(config):
+    for warmup, said in ((6, "the warm-up of 6 steps is longer than the run, which ends at 50 % of its rate"), (3, "")):
+        short = replace(config, steps=3, warmup=warmup, lr=1e-3)
+        assert Trainer(short, SENTENCES, device="cpu").start().note == said
+
+
 def test_scores_are_due_at_both_ends_and_in_between():
     config = TrainConfig(steps=10, eval_every=4, save_every=3)
     assert [step for step in range(11) if config.evaluates(step)] == [0, 4, 8, 10]

@@ -123,6 +123,14 @@ class TrainConfig:
             return rising
         return (self.steps - step + 1) / (self.steps - self.warmup)
 
+    @property
+    def warming(self) -> str:
+        """That the rate never reaches `lr`, where the steps end within the warm-up; else empty."""
+        if self.steps >= self.warmup:
+            return ""
+        reached = f"{100 * self.rate(self.steps):.2g} % of its rate"
+        return f"the warm-up of {self.warmup} steps is longer than the run, which ends at {reached}"
+
     def evaluates(self, step: int) -> bool:
         """Whether the pairs are scored after `step`: at the start, at the end, and every `eval_every` steps."""
         return step in (0, self.steps) or bool(self.eval_every and step % self.eval_every == 0)
@@ -145,10 +153,10 @@ _SCORED = ("spearman", "alignment", "uniformity", "mean_cosine", "effective_rank
 class StepRecord:
     """One step: `loss` and `gradient_norm` before its update (norm before clipping), `lr` of the encoder.
 
-    Step 0 is the start and has neither; its `note` says how many sentences are cut, if gold scores run the
-    other way, and if no pair is positive. Where the pairs were scored there is `spearman` (x 100), `alignment`,
-    `uniformity`, `mean_cosine`, `effective_rank`, and `spectrum`: the share of the variance along the 1st, 2nd, 4th,
-    8th, ... principal direction. None stands for what was not measured or is not defined.
+    Step 0 is the start and has neither; its `note` says if all steps are warm-up, how many sentences are cut, if gold
+    scores run the other way, and if no pair is positive. Where the pairs were scored there is `spearman` (x 100),
+    `alignment`, `uniformity`, `mean_cosine`, `effective_rank`, and `spectrum`: the share of the variance along the 1st,
+    2nd, 4th, 8th, ... principal direction. None stands for what was not measured or is not defined.
 
     `seconds` is what the step took, its evaluation included. `stop` says why this is the last record before the last
     step (`collapsed` or `diverged`), `message` explains it. `kept` is then the step that the run was brought back to;

@@ -170,7 +170,7 @@ class Trainer:
 
     def start(self) -> StepRecord:
         """Record 0: the model that training starts from, scored."""
-        began, notes = time.perf_counter(), []
+        began, notes = time.perf_counter(), [self.config.warming]
         found = StepRecord(0, **self.measure())
         if self.batches.truncated:
             notes.append(f"{cut_note(self.batches.truncated, 'sentence', self.config.max_length)} for training")
