@@ -17,7 +17,7 @@ chosen, opened = open_page(
     "apart. Up and to the left, spread is bought with alignment.",
 )
 space, compared = opened.space, chosen.compared
-usual = "top" if geometry.no_positives(space.gold, "gt4") else "gt4"
+usual = geometry.usual_positives(space.gold)
 if st.session_state.get("positives-usual", usual) != usual:  # other data, on another scale
     st.session_state["positives"] = usual
 st.session_state["positives-usual"] = usual

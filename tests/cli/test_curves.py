@@ -98,12 +98,14 @@ def test_that_no_pair_is_positive_is_said_once_where_alignment_is_null(run, mode
         ("train", *model[:2], "--eval", tmp_path / "to_one.csv", *words),
     )
     for call in calls:
-        status, out, err = run(*call, "--json")
+        status, out, err = run(*call, "--positives", "gt4", "--json")
         assert (status, err.count("no pair has gold > 4")) == (0, 1)
         records = [json.loads(line) for line in out.splitlines()]
         assert ("no pair has gold > 4" in records[0].get("note", "")) == (call[0] == "train")
         records = records[0]["layers"] if call[0] == "geometry" else records[:-1]
         assert {one["alignment"] for one in records} == {None}
+    record = json.loads(run(*calls[0], "--json")[1])  # not told, it takes the rule that goes with the scale
+    assert (record["protocol"]["positives"], record["protocol"]["positive_pairs"]) == ("top", 1)
 
 
 def test_geometry_measures_each_sentence_once(document, options, space):

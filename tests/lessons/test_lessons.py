@@ -1,5 +1,6 @@
 """What every lesson holds to, and that its answers are the core's own numbers."""
 
+import math
 import re
 from contextlib import suppress
 from dataclasses import replace
@@ -22,7 +23,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
 from whitelab.statistics.significance import Difference
-from whitelab.sweeps.layer_profiles import transformed
+from whitelab.sweeps.layer_profiles import losses, transformed
 
 STEPS = [(number, step) for number, lesson in LESSONS.items() for step in range(1, len(lesson.steps) + 1)]
 REACHED = {(1, 2): (1.5, 0.0), (2, 2): (3.0, 0.5), (3, 1): (-26.0, 0.5, 1.8)}  # the goal of each cloud
@@ -744,12 +745,6 @@ def test_reasons_of_a_collapse_are_those_of_the_runs_that_fell(fallen, space, mo
     assert ("W-MSE has collapsed" in second) is ("W-MSE" in fallen)
 
 
-def test_runs_are_drawn_by_their_alignment_only_where_gold_says_which_pairs_are_alike(space):
-    assert set(answered(10, 2, space).paths) == set(training_lesson.OBJECTIVES)
-    for scale in (0.2, 20.0):
-        assert not answered(10, 2, replace(space, gold=scale * space.gold)).paths
-
-
 def test_there_is_no_hub_among_so_few_sentences_that_ten_are_many(space):
     few = replace(
         space, first=space.first[:12], second=space.second[:12], gold=space.gold[:12], subset=space.subset[:12]
@@ -762,19 +757,32 @@ def test_there_is_no_hub_among_so_few_sentences_that_ten_are_many(space):
 @pytest.mark.parametrize(
     ("gold", "why"),
     [
-        (lambda gold: gold.clamp(max=4.0), "no pair here has gold > 4"),
-        (lambda gold: gold / 5, "no pair here has gold > 4"),
-        (lambda gold: gold * 20, "gold scores go up to 100, and similar is more than 4 on a scale that ends at 5"),
+        (lambda gold: torch.full_like(gold, 3.0), "not defined|has the same gold score"),
         (lambda gold: gold.clamp(max=3.0).index_fill(0, torch.arange(1, 4), 4.5), "similar sentences are too few"),
     ],
 )
-def test_without_enough_pairs_that_are_similar_on_a_known_scale_there_are_no_partners_to_look_for(gold, why, space):
+def test_without_enough_pairs_that_are_similar_there_are_no_partners_to_look_for(gold, why, space):
     for ask in (asked, answered):
         with pytest.raises(NoAnswer, match=why):
             ask(7, 3, replace(space, gold=gold(space.gold)))
     for step in (1, 2, 3):
         with pytest.raises(NoAnswer, match=why):
             answered(8, step, replace(space, gold=gold(space.gold)))
+
+
+@pytest.mark.parametrize("scale", [0.2, 20.0])
+def test_on_another_scale_the_top_fifth_of_the_scores_is_similar(space, scale):
+    scaled = replace(space, gold=scale * space.gold)
+    top = torch.as_tensor(geometry.positives(space.gold, "top"))
+    assert torch.equal(similar(scaled), top)
+    for number, step in ((7, 3), (8, 1)):
+        assert "above 4 of 5" in asked(number, step, space)[0]
+        assert "in the top fifth of its range" in asked(number, step, scaled)[0]
+    setting = setting_on(scaled, "L2")
+    assert answered(8, 1, scaled).numbers["raw"] == pytest.approx(losses(scaled, setting, "top").alignment)
+    paths = answered(10, 2, scaled).paths
+    assert set(paths) == set(training_lesson.OBJECTIVES)
+    assert not any(math.isnan(point["alignment"]) for path in paths.values() for point in path)
 
 
 # ------------------------------------------------------------------------------------------------ clouds

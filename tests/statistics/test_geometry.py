@@ -291,6 +291,15 @@ def test_the_top_fifth_is_the_same_pairs_on_every_scale(low, high):
     assert "the top fifth ('top') goes with any scale" in geometry.no_positives(gold / 5)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "rule"), [(0, 5, "gt4"), (1, 4.5, "gt4"), (0, 4, "top"), (0, 1, "top"), (0, 100, "top")]
+)
+def test_simcses_rule_is_for_scores_that_run_to_5(low, high, rule):
+    for gold in (torch.tensor([low, high], dtype=torch.float64), np.array([low, high], dtype=float)):
+        assert geometry.usual_positives(gold) == rule
+    assert geometry.usual_positives(torch.empty(0)) == "top"
+
+
 def test_no_pair_is_in_the_top_fifth_of_scores_that_are_all_the_same():
     for gold in (torch.full((4,), 3.0), torch.empty(0)):
         assert geometry.positives(gold, "top").tolist() == []

@@ -423,6 +423,17 @@ def test_scores_that_run_the_other_way_are_noted_with_the_start(place, command, 
     assert "note: the pairs" not in command("train", *options(place, 1))[2]
 
 
+def test_alignment_is_over_the_pairs_that_are_alike_on_the_scale_of_the_scores(place, pairs, command, tmp_path):
+    rows = zip(pairs.first, pairs.second, pairs.gold / 5, strict=True)
+    (tmp_path / "to_one.csv").write_text("".join(f"{a},{b},{gold}\n" for a, b, gold in rows))
+    argv = (*options(place, 1), "--eval", tmp_path / "to_one.csv")
+    for given, rule in ((), "top"), (("--positives", "gt4"), "gt4"):
+        out = command("train", *argv, *given, "--json")[1]
+        start, *_, end = map(json.loads, out.splitlines())
+        assert end["summary"]["config"]["positives"] == rule
+        assert (start["alignment"] is None) == ("no pair has gold > 4" in start["note"]) == (rule == "gt4")
+
+
 def test_a_corpus_of_lines_with_tabs_is_noted(place, command, tmp_path):
     (tmp_path / "rows.txt").write_text("".join(f"{one}\tneutral\n" for one in SENTENCES))
     status, _, err = command("train", *options(place, 1), "--corpus", tmp_path / "rows.txt")

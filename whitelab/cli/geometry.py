@@ -15,28 +15,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     aggregate_option(parser)
     parser.add_argument(
         "--positives",
-        default="gt4",
         choices=tuple(POSITIVES),
         help="pairs the alignment is over: above 4 or at least 4 of gold scores from 0 to 5, or the top fifth of any "
-        "scale (default: gt4)",
+        "scale (default: gt4, and top where scores do not run from 0 to 5)",
     )
 
 
 def run(args):
-    from whitelab.statistics.geometry import POSITIVES, no_positives, positives
+    from whitelab.statistics.geometry import POSITIVES, no_positives, positives, usual_positives
     from whitelab.sweeps import layer_measures
     from whitelab.sweeps.layer_profiles import as_record, losses, shape
 
     setting = setting_of(args)
     space, pairs, source, _ = open_space(args, setting)
-    if undefined := no_positives(space.gold, args.positives):
+    rule = args.positives or usual_positives(space.gold)
+    if undefined := no_positives(space.gold, rule):
         note(undefined)
     space = for_sweeps(args, space, setting)
     sentences = pairs.sentences if getattr(source, "has_text", True) else None
     show = progress("measuring", "spaces")
 
     def measured(one, number: int) -> dict:
-        record = as_record(shape(space, one), losses(space, one, args.positives))
+        record = as_record(shape(space, one), losses(space, one, rule))
         record |= layer_measures.as_record(layer_measures.measures(space, one))
         record |= layer_measures.norm_correlations(space, one, sentences)
         if show:
@@ -51,9 +51,9 @@ def run(args):
         lines.append(_line(layer, before, after, "mean_cosine", "participation_ratio", "alignment", "uniformity"))
         unique.append(_line(layer, before, after, "iso_score", "partition_isotropy", "hub_skewness", "two_nn"))
         records.append({"layer": layer} | before | {"whitened": after})
-    count = len(positives(space.gold, args.positives))
-    lines.append(f"alignment over {count} positive pairs ({POSITIVES[args.positives]})")
-    protocol = protocol_over(space, setting, "each") | {"positives": args.positives, "positive_pairs": count}
+    count = len(positives(space.gold, rule))
+    lines.append(f"alignment over {count} positive pairs ({POSITIVES[rule]})")
+    protocol = protocol_over(space, setting, "each") | {"positives": rule, "positive_pairs": count}
     return {"layers": records, "protocol": protocol}, lines + unique
 
 

@@ -29,6 +29,7 @@ _TRAIN = {
     "seed": "decides the order of sentences, dropout and heads",
     "max_length": "in tokens, for training",
     "dropout": "of the encoder, in training alone (default: the model's own)",
+    "positives": "pairs the alignment is over: gt4, ge4 or top; top where scores do not run from 0 to 5",
     "eval_every": "steps between two scores, 0 for the start and the end only",
     "save_every": "steps between two checkpoints",
 }
@@ -153,12 +154,13 @@ def _new_run(args):
     from whitelab.cli.spaces import of_split
     from whitelab.datasets import load, tabs_note
     from whitelab.scoring.fit_text import scope_text
+    from whitelab.statistics.geometry import usual_positives
     from whitelab.training import TrainConfig
     from whitelab.training.runs import create, repeat_note, runs
 
     config = TrainConfig(**_given(args))  # refused before a file is looked at
     if args.eval is None:
-        for name in ("task", "split", "columns", "eval_every"):
+        for name in ("task", "split", "columns", "eval_every", "positives"):
             if getattr(args, name) is not None:
                 raise ValueError(f"--{name.replace('_', '-')} goes with --eval, the pairs that are scored")
     if args.corpus is None:
@@ -167,6 +169,8 @@ def _new_run(args):
     pairs = None if args.eval is None else of_split(args.split, read)
     scored = "" if pairs is None else f"{pairs.source}, {pairs.split} ({quantity(pairs.n_pairs, 'pair')})"
     config = replace(config, corpus=args.corpus, evaluation=scored)
+    if pairs is not None and args.positives is None:
+        config = replace(config, positives=usual_positives(pairs.gold))
     sentences = tuple(scope_text(args.corpus, args.corpus, None))
     note(*filter(None, [tabs_note(sentences)]))
     if same := next((one for one in runs() if one.repeats(config, sentences, pairs)), None):

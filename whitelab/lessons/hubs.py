@@ -17,6 +17,7 @@ from whitelab.lessons.lesson import (
     NoAnswer,
     Number,
     Step,
+    marked_similar,
     moved,
     setting_on,
     similar,
@@ -161,9 +162,9 @@ def whitened_hub(space: LayerEmbeddings) -> Answer:
 def _ask_partners(space: LayerEmbeddings) -> str:
     first, _ = partners_in(space, looked_at(space))
     return (
-        f"Take {spaced(len(first))} pairs of two different sentences that people call similar, with a **gold score** "
-        "(people's mark of a pair) above 4 of 5. **Is the second among the ten nearest of the first more often once "
-        "the layer is whitened?**"
+        f"Take {spaced(len(first))} pairs of two different sentences that people call similar, "
+        f"{marked_similar(space)}. **Is the second among the ten nearest of the first more often once the layer is "
+        "whitened?**"
     )
 
 

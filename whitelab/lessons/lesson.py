@@ -17,8 +17,7 @@ from whitelab.whitening import too_few
 Real = float | int
 FEW = 10  # pairs below which nothing is said of them
 _ROUNDING = 1e-6
-_SIMILAR = "gt4"  # of `geometry.POSITIVES`, as pages and commands have it at first of such scores
-_TOP = 5.0  # of the scale of `_SIMILAR`
+_SIMILAR = {"gt4": "above 4 of 5", "top": "in the top fifth of its range"}  # how a lesson puts `usual_positives`
 
 # What a lesson says where it first has the term.
 SCORE = "The **score** says how well cosines rank pairs of sentences the way people do: 100 is perfect, 0 is chance."
@@ -333,15 +332,16 @@ def check_apart(pairs: Bool[Tensor, "p"]) -> None:
 
 
 def similar(space: LayerEmbeddings) -> Int[Tensor, "m"]:
-    """The pairs that count as similar. Raises NoAnswer where there are none, or the scale is another."""
-    if (highest := float(space.gold.max())) > _TOP:
-        raise NoAnswer(
-            f"its gold scores go up to {highest:g}, and similar is more than 4 on a scale that ends at {_TOP:g}"
-        )
-    pairs = geometry.positives(space.gold, _SIMILAR)
+    """The pairs that count as similar. Raises NoAnswer where there are none."""
+    pairs = geometry.positives(space.gold, geometry.usual_positives(space.gold))
     if not len(pairs):
-        raise NoAnswer(f"no pair here has {geometry.POSITIVES[_SIMILAR]}, so no two sentences count as similar")
+        raise NoAnswer("every pair here has the same gold score, so that none is more similar than others")
     return pairs
+
+
+def marked_similar(space: LayerEmbeddings) -> str:
+    """What sets `similar` pairs apart, inside a question."""
+    return f"with a **gold score** (people's mark of a pair) {_SIMILAR[geometry.usual_positives(space.gold)]}"
 
 
 def written(value: Real) -> str:

@@ -12,6 +12,7 @@ from whitelab.lessons.lesson import (
     NoAnswer,
     Number,
     Step,
+    marked_similar,
     moved,
     setting_on,
     similar,
@@ -55,7 +56,7 @@ def spread(space: LayerEmbeddings, text: str) -> Spread:
     score = spearman(space, setting)
     if (count := len(similar(space))) < FEW:
         raise NoAnswer(f"{count} pairs of similar sentences are too few: {FEW} are needed")
-    found, form = losses(space, setting), shape(space, setting)
+    found, form = losses(space, setting, geometry.usual_positives(space.gold)), shape(space, setting)
     if not form.mean_cosine < 1 - 1e-9:
         raise NoAnswer("two random sentences point the same way there, so that nothing is left to compare")
     return Spread(found.alignment, 2 - 2 * form.mean_cosine, found.uniformity, score)
@@ -67,8 +68,7 @@ def _ask_centred(space: LayerEmbeddings) -> str:
     return (
         "Of two sentences at length 1, the squared distance is 0 where they point the same way, 2 at a right angle and "
         f"4 at opposite ends. In layer {layer}, raw, two random sentences are {written(raw.random)} apart on average. "
-        "Two that people call similar, with a **gold score** (people's mark of a pair) above 4 of 5, are "
-        f"{written(raw.alignment)} apart: that is the "
+        f"Two that people call similar, {marked_similar(space)}, are {written(raw.alignment)} apart: that is the "
         "**alignment**. "
         f"Now centre the layer and measure again: random ones are {written(centred.random)} apart. "
         "**How far apart are similar ones?**"

@@ -20,12 +20,11 @@ from whitelab.lessons.lesson import (
     Number,
     Step,
     setting_on,
-    similar,
     spearman,
     written,
 )
 from whitelab.scoring.setting import Setting
-from whitelab.statistics.geometry import normalize
+from whitelab.statistics.geometry import normalize, usual_positives
 from whitelab.sweeps.layer_profiles import losses as losses_of
 from whitelab.sweeps.layer_profiles import shape
 from whitelab.training.objectives import losses
@@ -95,7 +94,7 @@ def _point(space: LayerEmbeddings, z: Float[Tensor, "n w"], step: int) -> Point:
     """Measured as every layer is: the mapped vectors stand for a layer of their own."""
     made = replace(space, values=z[None], texts={})
     setting = Setting((0,), pooling=space.origin.pooling)
-    loss, form = losses_of(made, setting), shape(made, setting)
+    loss, form = losses_of(made, setting, usual_positives(made.gold)), shape(made, setting)
     if loss.spearman != loss.spearman:
         raise NoAnswer("the score of a trained map is not defined on this data")
     return Point(step, loss.spearman, loss.alignment, loss.uniformity, form.mean_cosine, form.effective_rank)
@@ -189,11 +188,7 @@ def without_negatives(space: LayerEmbeddings) -> Answer:
 
 
 def _records(space: LayerEmbeddings) -> dict[str, tuple[dict, ...]]:
-    """The runs for the plane of alignment and uniformity; none where no pairs are known to be alike."""
-    try:
-        similar(space)
-    except NoAnswer:
-        return {}
+    """The runs for the plane of alignment and uniformity."""
     return {name: tuple(map(asdict, path)) for name, path in paths(space).items()}
 
 

@@ -38,6 +38,7 @@ from whitelab.statistics.geometry.losses import (
     positives,
     uniformity,
     uniformity_floor,
+    usual_positives,
 )
 from whitelab.statistics.geometry.measures import METRICS, Metric, Rows, measured
 from whitelab.statistics.geometry.neighbours import Nearest, nearest, nearest_rows
@@ -90,6 +91,7 @@ __all__ = [
     "two_nn",
     "uniformity",
     "uniformity_floor",
+    "usual_positives",
     "word_counts",
     "word_frequencies",
 ]

@@ -123,6 +123,11 @@ def positives(gold: Float[Tensor | np.ndarray, "p"], rule: str = "gt4") -> Int[T
     return chosen.nonzero()[:, 0]
 
 
+def usual_positives(gold: Float[Tensor | np.ndarray, "p"]) -> str:
+    """The rule for scores of such a scale where none is named: SimCSE's where they run to 5, else the top fifth."""
+    return "gt4" if len(gold) and 4 < gold.max() <= 5 else "top"
+
+
 def no_positives(gold: Float[Tensor | np.ndarray, "p"], rule: str = "gt4") -> str:
     """Why alignment is not defined where no pair is positive; empty where one is."""
     if len(positives(gold, rule)):

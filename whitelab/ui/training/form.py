@@ -17,6 +17,7 @@ from whitelab.encoding.catalogue import Size, guess_tokens
 from whitelab.encoding.checkpoints import ModelFiles, on_disk
 from whitelab.encoding.names import BUNDLED, ONE_LAYER, ModelError, ModelName, allowed
 from whitelab.scoring.fit_text import scope_text
+from whitelab.statistics.geometry import usual_positives
 from whitelab.training import TrainConfig, costs, objectives, start_files
 from whitelab.training.config import BATCH
 from whitelab.training.objectives import OBJECTIVES
@@ -80,6 +81,7 @@ def draw(known: Sequence[Entry]) -> TrainingPlan | None:
             "model": model,
             "corpus": corpus.name,
             "evaluation": f"{scored.name} ({quantity(scored.pairs.n_pairs, 'pair')})",
+            "positives": usual_positives(scored.pairs.gold),
         }
         configs = tuple(TrainConfig(objective=one, **settings) for one in specs)
         if corpus.text.unique < settings["batch"]:

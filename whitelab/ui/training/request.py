@@ -144,7 +144,7 @@ class TrainingPlan:
 
     def _command(self, config: TrainConfig) -> str:
         words = [program(), "train", option("--corpus", self.corpus.path), *self.scored.words]
-        for name in ("objective", "model", "steps", "batch", "lr", "seed", "eval_every"):
+        for name in ("objective", "model", "steps", "batch", "lr", "seed", "eval_every", "positives"):
             if (value := getattr(config, name)) != getattr(TrainConfig, name):
                 words.append(option(f"--{name.replace('_', '-')}", value))
         return " ".join(words)
