@@ -6,6 +6,7 @@ from whitelab.base.wording import plain, quantity
 from whitelab.statistics.geometry import METRICS
 from whitelab.ui.frame.page import close_page, open_page
 from whitelab.ui.frame.variants import LABELS, under
+from whitelab.ui.results.crossed import crossed
 from whitelab.ui.results.scores import doubt_of, number_of, scored, shape_of
 from whitelab.ui.sections import explanation, layer_gains, space_views
 from whitelab.ui.sidebar import workspace
@@ -30,14 +31,13 @@ names = dict.fromkeys(("none", "center", "standardize", "pca", "zca", "cholesky"
 settings = {spec: under(chosen, spec) for spec in names}
 scores = {spec: number_of(space, setting) for spec, setting in settings.items()}
 raw, now = scores["none"], scored(space, compared)
-other = explanation.held_out(space, compared)
 before, after = (shape_of(space, one) for one in (compared.raw, compared))
 
 fitted = f"fitted on {quantity(now.fitted, 'sentence')}" if now.setting.fits else "nothing fitted"
 isotropy = f", held-out isotropy {now.isotropy:.2f}" if now.isotropy is not None else ""
 headlines(
     score_metric("Spearman, raw", raw),
-    score_metric(f"Spearman, {LABELS.card(compared)}", now, raw, doubt_of(space, compared), other),
+    score_metric(f"Spearman, {LABELS.card(compared)}", now, raw, doubt_of(space, compared), crossed(space, compared)),
     Metric(
         "Mean cosine of random pairs",
         number(after.mean_cosine, 3),

@@ -6,6 +6,7 @@ from whitelab.base.wording import capitalised, plain, ratio, spaced
 from whitelab.scoring.paired import RESAMPLES, VERDICTS
 from whitelab.ui.frame.page import close_page, fit_in_words, open_page
 from whitelab.ui.frame.variants import LABELS, baseline_picker, variant_picker
+from whitelab.ui.results.crossed import crossed
 from whitelab.ui.results.scores import curve_of
 from whitelab.ui.sections import bits, explanation, fit_size_curve, stages, standings, take_away
 from whitelab.ui.widgets import verdict
@@ -33,7 +34,8 @@ name, against = LABELS.inline(compared.whitening), LABELS.inline(baseline.whiten
 difference = now.difference
 tested = difference.estimate == difference.estimate and now.verdict != "starved"
 beside = cross and change(cross.score.spearman, task.score.spearman, "against the task fit")
-held_out = verdict.held_out(now, cross) if baseline == compared.raw and compared.fit == "task" else ""
+judged = baseline == compared.raw and now.verdict in ("gain", "loss")
+others = crossed(space, compared) if judged else ""
 with st.container(key="few-words"):
     headlines(
         Metric(
@@ -45,8 +47,8 @@ with st.container(key="few-words"):
         Metric(
             f"Difference from {against}",
             f"{difference.estimate:+.2f}" if difference.estimate == difference.estimate else "undefined",
-            verdict.turned(cross) if held_out else VERDICTS[now.verdict],
-            now.verdict if now.verdict in ("gain", "loss") and not held_out else "",
+            capitalised(verdict.on_others(others)) or VERDICTS[now.verdict],
+            now.verdict if now.verdict in ("gain", "loss") and not others else "",
             f"Bootstrap of the paired difference, 95 %: {verdict.interval(difference.low, difference.high, '+')}; "
             f"{verdict.tests(now)}."
             if tested
@@ -67,13 +69,13 @@ with st.container(key="few-words"):
             "amplifies. The held-out isotropy (0 to 1) says how round the space is for sentences that were not fitted on.",
         ),
     )
-words = verdict.sentence(now, name, against, spaced(space.n_pairs), held_out)
+words = verdict.sentence(now, name, against, spaced(space.n_pairs), verdict.against(cross, others))
 if now.verdict == "gain" and compared.k and curve_of(space, compared).best_k == compared.k:
     words += f" And k = {compared.k} is the best on these very pairs, which flatters it."
 with st.container(key="said-verdict"):
-    st.markdown(f"{verdict.ICONS['unclear' if held_out else now.verdict]} {words}")
+    st.markdown(f"{verdict.ICONS['unclear' if others else now.verdict]} {words}")
 st.caption(plain(capitalised(fit_in_words(now.score))) + ".")
-explanation.draw(space, compared, found.standing(compared, compared.raw).verdict, cross.verdict if held_out else "")
+explanation.draw(space, compared, found.standing(compared, compared.raw).verdict)
 standings.draw(found)
 st.header(f"From {against} to {name}")
 stages.draw(stages.Stages(opened, found.standing(baseline).score, now.score))

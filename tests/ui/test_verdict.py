@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from itertools import product
 
 import pytest
 
@@ -66,8 +65,8 @@ def test_a_score_that_says_nothing_has_no_interval_and_no_test():
     assert "p\u00a0" not in words
 
 
-def fitting(task, cross, apart):
-    return verdict.fitting(task, cross, apart, "PCA whitening", standing("same", 0.0, 0.0, 0.0))
+def fitting(task, cross, apart, thin=False):
+    return verdict.fitting(task, cross, apart, "PCA whitening", standing("same", 0.0, 0.0, 0.0), thin)
 
 
 def test_the_part_of_a_gain_that_is_fitting_is_a_share_of_it():
@@ -87,6 +86,19 @@ def test_a_gain_that_is_all_fitting_is_said_to_be_a_loss_without_it():
     assert "which is worth +18.09 points (95 % interval" in text.replace("\u00a0", " ")
     assert text.endswith("without it the score lies 8.87 points below raw.")
     assert "lower still" not in text
+
+
+def test_a_gain_that_may_be_all_fitting_is_no_loss_without_it():
+    text = fitting(standing(estimate=3.0), standing("chance", 0.0), standing("gain", 3.05, 0.5, 5.6))
+    assert "as much as all of the gain of 3.00 points over raw may come from fitting" in text
+    assert "below raw" not in text
+
+
+def test_of_thin_halves_nothing_follows():
+    text = fitting(standing(estimate=9.22), standing("loss", -8.87), standing("gain", 18.09, 15.0, 21.0), thin=True)
+    assert "A half has too few sentences for so many directions" in text
+    assert "comes from fitting" not in text
+    assert "below raw" not in text
 
 
 def test_an_interval_wider_than_the_gain_is_no_clean_bill():
@@ -109,13 +121,13 @@ def test_a_difference_that_shows_no_fitting_is_not_called_one(kind, estimate, wo
 
 
 def test_a_gain_that_cross_fitting_does_not_show_is_said_to_be_in_doubt():
-    doubt = verdict.held_out(standing("gain"), standing("chance", 0.5, -1.0, 2.0))
+    doubt = verdict.against(standing("chance", 0.5, -1.0, 2.0), "chance")
     assert "+0.50, 95 % interval -1.00 to +2.00: not beyond doubt" in doubt
-    assert "the other way round, beyond chance" in verdict.held_out(standing("gain"), standing("loss"))
-    for now, cross in product(VERDICTS, VERDICTS):
-        said = verdict.held_out(standing(now), standing(cross))
-        assert bool(said) == (now in ("gain", "loss") and cross in {"gain", "loss", "chance", "unclear"} - {now})
-    assert verdict.held_out(standing("gain"), None) == ""
+    for turned in ("gain", "loss"):
+        assert "the other way round, beyond chance" in verdict.against(standing(turned), turned)
+        assert verdict.on_others(turned) == f"a {turned} on other sentences"
+    assert verdict.on_others("chance") == "in doubt on other sentences"
+    assert verdict.against(standing("gain"), "") == verdict.on_others("") == verdict.against(None, "chance") == ""
     words = verdict.sentence(standing("gain"), "PCA whitening", "raw", "60", doubt)
     assert words.startswith("**The gain is real on the sentences it was fitted on.**")
     assert words.endswith(doubt)

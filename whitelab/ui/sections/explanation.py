@@ -11,21 +11,22 @@ from whitelab.scoring.paired import LEVEL
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.correlation import ranked_at_once
 from whitelab.statistics.geometry import CONE
-from whitelab.statistics.significance import williams
 from whitelab.ui.frame.variants import LABELS
+from whitelab.ui.results.crossed import crossed, p_against_raw
 from whitelab.ui.results.scores import curve_of, number_of, shape_of
-from whitelab.ui.results.study import study
 from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.metric import number
 from whitelab.whitening import variant, whitens
 
 SMALL = 0.5  # points below which a change of score is not explained
 MOST = 0.8  # of a loss is laid to what loses so much of it alone
-# What the verdict of cross-fitted halves leaves of a change that is real on the sentences the map was fitted on.
-HELD_OUT = dict.fromkeys(("chance", "unclear"), "which is not beyond doubt on sentences the map was not fitted on")
-HELD_OUT |= dict.fromkeys(
-    ("gain", "loss"), "which is the other way round on sentences the map was not fitted on, and not by chance"
-)
+# What `crossed` leaves of a change that is real on the sentences the map was fitted on.
+_TURNED = "which maps of half the sentences turn round on the other half, and not by chance"
+_CROSSED = {
+    "chance": "which maps of half the sentences do not show beyond doubt on the other half",
+    "gain": _TURNED,
+    "loss": _TURNED,
+}
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,10 @@ class Measured:
         return bool(self.doubt) and abs(self.gain) > SMALL
 
 
-def measured(space: LayerEmbeddings, setting: Setting, verdict: str = "", cross: str = "") -> Measured | None:
+def measured(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> Measured | None:
     """The measures of a setting; None where a score is not defined. The best k is looked for where it may matter.
 
-    `verdict` is a key of `VERDICTS` where the difference from raw was judged, `cross` one of `HELD_OUT` where that of
-    cross-fitted halves speaks against it; else Williams' test is asked, of the task's own fit and of the halves.
+    `verdict` is a key of `VERDICTS` where the difference from raw was judged; else Williams' test is asked.
     """
     now, raw = number_of(space, setting), number_of(space, setting.raw)
     if now.spearman is None or raw.spearman is None:
@@ -82,7 +82,7 @@ def measured(space: LayerEmbeddings, setting: Setting, verdict: str = "", cross:
         k=setting.k,
     )
     if not measures.starved:
-        measures = replace(measures, doubt=_doubt(space, setting, verdict, cross))
+        measures = replace(measures, doubt=_doubt(space, setting, verdict))
     if measures.unsure:
         return measures
     if not measures.starved and (measures.gain > SMALL or setting.k is not None or not measures.whitens):
@@ -106,43 +106,17 @@ def _centred(space: LayerEmbeddings, setting: Setting) -> float | None:
     return None if centred is None else centred - number_of(space, setting.raw).spearman
 
 
-def _doubt(space: LayerEmbeddings, setting: Setting, verdict: str = "", cross: str = "") -> str:
+def _doubt(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> str:
     pairs = f"these {spaced(space.n_pairs)} pairs"
     if verdict == "unclear":
         return f"of which {pairs} leave one test sure and the other not"
     if verdict == "chance":
         return f"which {pairs} cannot tell from no change"
     if not verdict and ranked_at_once(space.n_subsets, setting.aggregate):
-        test = study(_williams, space, setting)
+        test = p_against_raw(space, setting)
         if test >= LEVEL:
             return f"which {pairs} cannot tell from no change (Williams {p_value(test)})"
-        cross = held_out(space, setting)
-    return HELD_OUT.get(cross, "")
-
-
-def held_out(space: LayerEmbeddings, setting: Setting) -> str:
-    """What cross-fitted halves show in place of the change of a task's own fit, one of `HELD_OUT`; empty where they
-    show it too or can say nothing of it.
-    """
-    if setting.fit != "task" or not setting.fits or not ranked_at_once(space.n_subsets, setting.aggregate):
-        return ""
-    cross = setting.with_(fit="cross")
-    try:
-        raw, own, halves = (number_of(space, one) for one in (setting.raw, setting, cross))
-    except ValueError:  # too few pairs for two halves
-        return ""
-    if halves.starved or None in (scores := [one.spearman for one in (raw, own, halves)]):
-        return ""
-    if study(_williams, space, cross) >= LEVEL:
-        return "chance"
-    changes = [one > scores[0] for one in scores[1:]]
-    return "" if changes[0] == changes[1] else "gain" if changes[1] else "loss"
-
-
-def _williams(space: LayerEmbeddings, setting: Setting) -> float:
-    """The p-value of a setting's difference from raw."""
-    now, raw = number_of(space, setting), number_of(space, setting.raw)
-    return williams(now.cosines, raw.cosines, space.gold).p_value
+    return _CROSSED.get(crossed(space, setting), "")
 
 
 def explained(measures: Measured) -> tuple[str, int | None]:
@@ -206,12 +180,10 @@ def explained(measures: Measured) -> tuple[str, int | None]:
     return f"**{title} loses {-gain:.2f} points here.** {cone}{why}{remedy}", offered
 
 
-def draw(space: LayerEmbeddings, setting: Setting, verdict: str = "", cross: str = "") -> None:
-    """Why the setting gains or loses against raw, with one click to a k that the data can bear.
-
-    `verdict` and `cross` as in `measured`.
-    """
-    measures = measured(space, setting, verdict, cross)
+def draw(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> None:
+    """Why the setting gains or loses against raw, with one click to a k that the data can bear; `verdict` as in
+    `measured`."""
+    measures = measured(space, setting, verdict)
     if measures is None:
         return
     words, offered = explained(measures)

@@ -10,6 +10,7 @@ from whitelab.base.lazy import cached_property
 from whitelab.base.records import without_nan
 from whitelab.base.wording import best_as_printed, quantity, ratio, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.scoring.fit_scopes import thin_halves
 from whitelab.scoring.paired import LEVEL, RESAMPLES, VERDICTS, Standing
 from whitelab.scoring.setting import FIT_SCOPES, OWN_SENTENCES, Setting, scope_name
 from whitelab.ui.frame.variants import LABELS
@@ -135,7 +136,8 @@ def fit_scopes(standings: Standings) -> None:
         apart = standings.standing(task.score.setting, cross.score.setting)
         name, raw = LABELS.inline(standings.compared.whitening), standings.standing(standings.compared.raw)
         with st.container(key="said-fitting"):
-            st.markdown(verdict.fitting(task, cross, apart, name, raw))
+            thin = thin_halves(standings.space, standings.compared, task.score.rank)
+            st.markdown(verdict.fitting(task, cross, apart, name, raw, thin))
     else:
         st.markdown(f"Cross-fitting is not possible here: {standings.no_cross}.")
     found = [standings.standing(setting, standings.compared.raw) for setting in standings.scopes]

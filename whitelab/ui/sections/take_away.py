@@ -20,9 +20,9 @@ from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Setting
 from whitelab.ui.frame.variants import LABELS
+from whitelab.ui.results.crossed import crossed
 from whitelab.ui.results.jobs import claim, jobs, wait
 from whitelab.ui.results.scores import number_of, scored
-from whitelab.ui.sections.explanation import held_out
 from whitelab.ui.sections.parcel import SCIKIT, Parcel, SearchParcel, VectorsParcel, lines
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
@@ -101,12 +101,12 @@ def _introduced(parcel: Parcel, why: str = "") -> bool:
 def _say_if_worse(space: LayerEmbeddings, score: Score, fitted_on: str) -> None:
     """Say that its own layer scores higher raw on other sentences, or else that the last does: what is shipped stands
     against these."""
-    if held_out(space, score.setting) == "loss":
+    if crossed(space, score.setting) == "loss":
         cross, raw = (number_of(space, one) for one in (score.setting.with_(fit="cross"), score.setting.raw))
         st.warning(
-            f"On sentences it was not fitted on, as cross-fitted halves show, such a map scores {cross.spearman:.2f}, "
-            f"and the raw vectors of its layer{'s' * (len(score.setting.layers) > 1)} {raw.spearman:.2f}: it "
-            "has learnt these sentences. Advise looks for what serves best.",
+            f"Maps fitted on half of these sentences score {cross.spearman:.2f} on the other half, the raw vectors of "
+            f"the same layer{'s' * (len(score.setting.layers) > 1)} {raw.spearman:.2f}. "
+            f"{starved_remedy(score.setting.whitening)} Advise looks for what serves best.",
             icon=":material/warning:",
         )
         return

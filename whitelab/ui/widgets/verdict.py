@@ -44,10 +44,10 @@ def interval(low: float, high: float, sign: str = "", digits: int = 2) -> str:
     return "undefined" if low != low else f"{low:{sign}.{digits}f} to {high:{sign}.{digits}f}"
 
 
-def sentence(standing: Standing, label: str, baseline: str, pairs: str, held_out: str = "") -> str:
-    """Whether the difference is real, as a teacher would say it; `held_out` is what speaks against it of others."""
+def sentence(standing: Standing, label: str, baseline: str, pairs: str, against: str = "") -> str:
+    """Whether the difference is real, as a teacher would say it; `against` is what other sentences say against it."""
     found, verdict = standing.difference, standing.verdict
-    lead = f"**{VERDICTS[verdict]}{' on the sentences it was fitted on' if held_out else ''}.**"
+    lead = f"**{VERDICTS[verdict]}{' on the sentences it was fitted on' if against else ''}.**"
     if verdict == "undefined":
         return f"{lead} {standing.score.reason or 'There is no score to compare.'}"
     if label == baseline:
@@ -64,8 +64,8 @@ def sentence(standing: Standing, label: str, baseline: str, pairs: str, held_out
     if found.low != found.low:
         return f"{lead} {numbers}. There is no interval: {NO_INTERVAL}."
     numbers += f", 95 % interval {interval(found.low, found.high, '+')}"
-    if held_out:  # its tests are left to the headline: with both, no room on a phone would hold it
-        return f"{lead} {numbers}. {held_out}"
+    if against:  # its tests are left to the headline: with both, no room on a phone would hold it
+        return f"{lead} {numbers}. {against}"
     meaning = {
         "gain": "Most other draws of such pairs would show a gain too.",
         "loss": "Most other draws of such pairs would show a loss too.",
@@ -75,32 +75,32 @@ def sentence(standing: Standing, label: str, baseline: str, pairs: str, held_out
     return f"{lead} {numbers} ({tests(standing)}). {meaning[verdict]}"
 
 
-def held_out(now: Standing, cross: Standing | None) -> str:
-    """What cross-fitting says against a gain or loss that looks real; empty where it agrees or there is none."""
-    against = {
+def on_others(crossed: str) -> str:
+    """In a card, what cross-fitted halves (`results.crossed`) show in place of a change; empty where they show it."""
+    shown = {"chance": "in doubt", "gain": "a gain", "loss": "a loss"}
+    return f"{shown[crossed]} on other sentences" if crossed else ""
+
+
+def against(cross: Standing | None, crossed: str) -> str:
+    """What halves that show another change (`crossed`) say against one that looks real; empty where they show it."""
+    if cross is None or not crossed:
+        return ""
+    found = cross.difference
+    meaning = {
         "chance": "not beyond doubt, so part of it may come from fitting to these very sentences",
-        "unclear": "not beyond doubt, so part of it may come from fitting to these very sentences",
         "gain": "the other way round, beyond chance",
         "loss": "the other way round, beyond chance",
     }
-    if cross is None or now.verdict not in ("gain", "loss") or cross.verdict not in against.keys() - {now.verdict}:
-        return ""
-    found = cross.difference
     return (
-        f"Cross-fitted, on other sentences, it is {found.estimate:+.2f}, 95 % interval "
-        f"{interval(found.low, found.high, '+')}: {against[cross.verdict]}."
+        f"Cross-fitted, by maps of half the sentences on the other half, it is {found.estimate:+.2f}, 95 % interval "
+        f"{interval(found.low, found.high, '+')}: {meaning[crossed]}."
     )
 
 
-def turned(cross: Standing) -> str:
-    """In a card, what stands in place of a change that cross-fitting speaks against."""
-    return f"A {cross.verdict} cross-fitted" if cross.verdict in ("gain", "loss") else "In doubt, see below"
-
-
-def fitting(task: Standing, cross: Standing, apart: Standing, label: str, raw: Standing) -> str:
+def fitting(task: Standing, cross: Standing, apart: Standing, label: str, raw: Standing, thin: bool = False) -> str:
     """How much of the score of `task` comes from fitting to the very sentences it is scored on.
 
-    `task` and `cross` are against raw, `apart` is `task` against `cross`.
+    `task` and `cross` are against raw, `apart` is `task` against `cross`; of `thin` halves nothing follows.
     """
     gain, part = task.difference.estimate, apart.difference.estimate
     if "undefined" in (task.verdict, cross.verdict, apart.verdict) or raw.score.spearman is None:
@@ -118,6 +118,11 @@ def fitting(task: Standing, cross: Standing, apart: Standing, label: str, raw: S
             f"{scores} With as many directions as sentences, all of these lie equally far apart, so the difference "
             f"says nothing. {starved_remedy(task.score.setting.whitening)}"
         )
+    if thin:
+        return (
+            f"{scores} A half has too few sentences for so many directions: what its map loses, the whole one may not. "
+            f"{starved_remedy(task.score.setting.whitening)}"
+        )
     if apart.verdict == "loss":
         return f"{scores} Fitting to the test sentences costs {-part:.2f} points here {within}."
     if apart.verdict != "gain":
@@ -126,10 +131,15 @@ def fitting(task: Standing, cross: Standing, apart: Standing, label: str, raw: S
             return f"{scores} {changes}: too few pairs to say whether any of {gain:+.2f} over raw comes from there."
         proof = "no sign" if part <= 0 else "no proof"
         return f"{scores} {changes}: {proof} that any of it comes from there."
-    if gain > 0 and part >= gain:
+    if gain > 0 and cross.verdict == "loss":
         return (
             f"{scores} So all of the gain of {gain:.2f} points over raw comes from fitting to the test sentences, "
             f"which is worth {size}: without it the score lies {-cross.difference.estimate:.2f} points below raw."
+        )
+    if gain > 0 and part >= gain:
+        return (
+            f"{scores} So as much as all of the gain of {gain:.2f} points over raw may come from fitting to the test "
+            f"sentences, which is worth {size}."
         )
     if gain > 0:
         return (

@@ -1,0 +1,73 @@
+"""What cross-fitted halves say of a gain or loss: nothing where they show it, nothing where they cannot know."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.conftest import make_space
+from whitelab.encoding.embeddings import LayerRows
+from whitelab.scoring.fit_scopes import thin_halves
+from whitelab.scoring.paired import LEVEL
+from whitelab.scoring.score import score
+from whitelab.scoring.setting import Setting
+from whitelab.statistics.significance import williams
+from whitelab.ui.results.crossed import crossed
+from whitelab.ui.results.shelf import shelf
+
+PCA = Setting((1,), "pca")
+
+
+def agreeing(space, *, own: float, raw: float, cross: float):
+    """The same pairs, judged by what the task's own map, no map and the halves' maps say of them, in these parts."""
+    parts = {PCA: own, PCA.raw: raw, PCA.with_(fit="cross"): cross}
+    judged = sum(part * (one := score(space, setting).cosines) / one.std() for setting, part in parts.items())
+    return shelf().call(replace(space, gold=judged), f"judged {own} {raw} {cross} of {space.n_pairs}")
+
+
+def scores(space) -> list[float]:
+    return [score(space, one).spearman for one in (PCA, PCA.raw, PCA.with_(fit="cross"))]
+
+
+@pytest.mark.parametrize(
+    ("spec", "n", "shown"), [("center", 60, ""), ("standardize", 60, "chance"), ("pca", 80, "chance")]
+)
+def test_a_change_that_halves_show_too_is_left_alone_and_one_they_do_not_show_is_in_doubt(spec, n, shown):
+    space, setting = make_space(n), Setting((1,), spec)
+    gold = score(space, setting).cosines  # what people say is what the map says that was fitted on these sentences
+    space = shelf().call(replace(space, gold=gold), f"{spec} by the map")
+    assert crossed(space, setting) == shown
+    assert crossed(space, setting.raw) == crossed(space, setting.with_(fit="cross")) == ""
+
+
+def test_a_gain_or_a_loss_that_halves_turn_round_is_theirs():
+    """A gain on sentences that the map knows by heart and a loss on others, and the other way round."""
+    for shown, parts in {"loss": (1.0, 0.4, 0.0), "gain": (-1.0, 0.6, 1.6)}.items():
+        space = agreeing(make_space(80), **dict(zip(("own", "raw", "cross"), parts, strict=True)))
+        own, raw, cross = scores(space)
+        assert (own > raw > cross) if shown == "loss" else (own < raw < cross)
+        halves = score(space, PCA.with_(fit="cross")).cosines
+        assert williams(halves, score(space, PCA.raw).cosines, space.gold).p_value < LEVEL
+        assert crossed(space, PCA) == shown
+        apart = replace(space, texts={"other": LayerRows(space.values, space.counts)})
+        assert crossed(apart, PCA.with_(fit="other")) == ""  # halves of the task say nothing of a map of other text
+        assert crossed(space, PCA.with_(aggregate="mean")) == ""  # nor does Williams' test of an average
+
+
+def test_thin_halves_speak_neither_for_a_change_nor_against_it():
+    space = agreeing(make_space(30, sizes=(15, 15)), own=1.0, raw=0.4, cross=0.0)
+    own, raw, cross = scores(space)
+    halves = score(space, PCA.with_(fit="cross"))
+    assert own > raw > cross
+    assert williams(halves.cosines, score(space, PCA.raw).cosines, space.gold).p_value < LEVEL
+    assert thin_halves(space, PCA, space.dim)
+    assert not thin_halves(space, PCA, 2)
+    assert not thin_halves(space, Setting((1,), "center"), space.dim)  # which makes no direction larger
+    assert crossed(space, PCA) == ""
+
+
+def test_pairs_that_cannot_be_halved_speak_neither_for_a_change_nor_against_it():
+    space = make_space(80)
+    tied = replace(space, first=space.first * 0)  # every pair has one sentence in common
+    with pytest.raises(ValueError, match="cross"):
+        score(tied, PCA.with_(fit="cross"))
+    assert crossed(shelf().call(tied, "tied"), PCA) == ""

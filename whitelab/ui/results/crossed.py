@@ -1,0 +1,40 @@
+"""Whether sentences that a map was not fitted on show what those do that it was fitted on."""
+
+from whitelab.encoding.embeddings import LayerEmbeddings
+from whitelab.scoring.fit_scopes import thin_halves
+from whitelab.scoring.paired import LEVEL
+from whitelab.scoring.setting import Setting
+from whitelab.statistics.correlation import ranked_at_once
+from whitelab.statistics.significance import williams
+from whitelab.ui.results.scores import number_of
+from whitelab.ui.results.study import study
+
+
+def crossed(space: LayerEmbeddings, setting: Setting) -> str:
+    """What cross-fitted halves show in place of the change that a task's own fit makes: `chance`, or where they turn it
+    round `gain` or `loss`, of `VERDICTS`, by Williams' test. Empty where they show it too, and where they can say
+    nothing of it: thin halves (`fit_scopes.thin_halves`) are no sample of what the whole map does.
+    """
+    if setting.fit != "task" or not setting.fits or not ranked_at_once(space.n_subsets, setting.aggregate):
+        return ""
+    cross = setting.with_(fit="cross")
+    try:
+        raw, own, halves = (number_of(space, one) for one in (setting.raw, setting, cross))
+    except ValueError:  # too few pairs for two halves
+        return ""
+    if None in (scores := [one.spearman for one in (raw, own, halves)]) or thin_halves(space, setting, own.rank):
+        return ""
+    if p_against_raw(space, cross) >= LEVEL:
+        return "chance"
+    changes = [one > scores[0] for one in scores[1:]]
+    return "" if changes[0] == changes[1] else "gain" if changes[1] else "loss"
+
+
+def p_against_raw(space: LayerEmbeddings, setting: Setting) -> float:
+    """The p-value of Williams' test of a setting's difference from raw."""
+    return study(_williams, space, setting)
+
+
+def _williams(space: LayerEmbeddings, setting: Setting) -> float:
+    now, raw = number_of(space, setting), number_of(space, setting.raw)
+    return williams(now.cosines, raw.cosines, space.gold).p_value
