@@ -66,13 +66,22 @@ def numbered(path, numbers, names="doc,title,body"):
     )
 
 
-@pytest.mark.parametrize("numbers", [[i // 3 for i in range(60)], [3 * (17 * i % 60) for i in range(60)]])
-def test_a_running_number_is_no_score_but_of_sentences_that_are_named(tmp_path, numbers):
+GROUPS, MIXED = [i // 3 for i in range(36)], [3 * (17 * i % 50) for i in range(50)]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "called"),
+    [
+        (GROUPS, "running number"),
+        (MIXED, "whole numbers, all different"),
+        (range(12), "running number"),
+        ([*range(7, 60), "nan"], "running number"),
+    ],
+)
+def test_a_running_number_is_no_score(tmp_path, numbers, called):
     """Documents by number, title and body are no pairs with a score; nor are they by one more number."""
     documents = numbered(tmp_path / "a.csv", numbers)
-    with pytest.raises(
-        UnclearColumns, match=r"'doc' \(running number\), 'title' \(text\), 'body' \(text\); .*--columns"
-    ):
+    with pytest.raises(UnclearColumns, match=rf"'doc' \({called}\), 'title' \(text\), 'body' \(text\); .*--columns"):
         load(documents)
     years = documents.read_text().replace("body\n", "body,year\n")
     with pytest.raises(UnclearColumns):
@@ -82,12 +91,25 @@ def test_a_running_number_is_no_score_but_of_sentences_that_are_named(tmp_path, 
                 "\n".join(f"{line},{1990 + i % 7}" if i else line for i, line in enumerate(years.splitlines())),
             )
         )
-    named = load(numbered(tmp_path / "c.csv", numbers, "mark,sentence1,sentence2"))
-    assert named.gold.tolist() == numbers
+
+
+def test_of_sentences_that_are_named_only_what_counts_the_rows_is_no_score(tmp_path):
+    for numbers in (GROUPS, MIXED):
+        assert load(numbered(tmp_path / "a.csv", numbers, "mark,sentence1,sentence2")).gold.tolist() == numbers
+    with pytest.raises(UnclearColumns, match=r"'index' \(running number\), 'sentence1' \(text\)"):
+        load(numbered(tmp_path / "b.csv", range(12), "index,sentence1,sentence2"))
 
 
 @pytest.mark.parametrize(
-    "marks", [[i % 40 for i in range(60)], [i + 0.5 for i in range(60)], range(40), [i // 6 for i in range(60)]]
+    "marks",
+    [
+        [i % 40 for i in range(60)],
+        [i + 0.5 for i in range(60)],
+        [2 * i for i in range(49)],
+        [i // 6 for i in range(66)],
+        [i + i // 2 for i in range(12)],
+        range(11),
+    ],
 )
 def test_scores_that_are_in_order_or_many_or_all_different_are_scores(tmp_path, marks):
     assert load(numbered(tmp_path / "a.csv", marks, "mark,one,other")).gold.tolist() == list(marks)

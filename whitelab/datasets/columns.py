@@ -102,8 +102,8 @@ def find_columns(table: Table, header: bool | None = None) -> Columns:
     roles.pop("kind", None)
     if "score" not in roles:
         numbers = _free(contents, "number", taken)
-        if not by_name and len(numbers) == 1 and _is_running([row[numbers[0]] for row in cells]):
-            contents[numbers.pop()] = "running number"
+        if len(numbers) == 1 and (numbering := _numbering([row[numbers[0]] for row in cells], by_name)):
+            contents[numbers.pop()] = numbering
         if len(numbers) != 1:
             raise _unclear(table, names, contents)
         roles["score"] = numbers[0]
@@ -403,16 +403,20 @@ def content_of(cells: list) -> str:
     return "text" if any(isinstance(cell, str) for cell in filled) else "other"
 
 
-def _is_running(cells: list) -> bool:
-    """Whether numbers are those of rows, or of groups of rows, and no scores: whole, and many that are all different,
-    or each that of the row before or the next."""
-    numbers = [number for number in map(as_number, cells) if number is not None]
-    if not all(number.is_integer() for number in numbers):
-        return False
+def _numbering(cells: list, named: bool) -> str:
+    """What numbers are that are those of rows or of groups of rows, and no scores; empty where they may be scores.
+
+    They are whole, and many: each one more than that of the row before, or where no names tell the sentences (`named`)
+    all different, or each that of the row before or the next.
+    """
+    numbers = [number for number in map(as_number, cells) if number is not None and math.isfinite(number)]
     different = len(set(numbers))
-    if different == len(numbers):
-        return different >= _MANY_ROWS
-    return different >= _MANY_GROUPS and all(after - one in (0, 1) for one, after in pairwise(numbers))
+    if different < _MANY_GROUPS or not all(number.is_integer() for number in numbers):
+        return ""
+    steps = {after - one for one, after in pairwise(numbers)}
+    if steps == {1} or not named and steps == {0, 1}:
+        return "running number"
+    return "whole numbers, all different" if not named and _MANY_ROWS <= different == len(numbers) else ""
 
 
 def _free(contents: list[str], wanted: str, taken: set[int]) -> list[int]:
