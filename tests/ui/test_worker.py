@@ -374,6 +374,17 @@ def test_a_change_of_rate_is_followed_smoothly():
     assert (100_000 - job.done) / job.seconds_left == pytest.approx(10, rel=0.01)
 
 
+def test_steps_that_take_turns_at_being_slow_and_quick_count_for_what_they_take_together():
+    job, clock = ticking_job()
+    said = []
+    for done in range(100):
+        job.progress(done, 100)
+        clock.now += 0.5 if done % 2 else 9.5
+        if done > 12:
+            said.append(job.seconds_left / (100 - done))
+    assert 3 < min(said) < 5 < max(said) < 7
+
+
 @pytest.mark.parametrize("total", [10, 500])
 def test_a_new_stage_measures_its_rate_afresh_whether_or_not_its_total_is_new(total):
     job, clock = ticking_job()

@@ -84,8 +84,8 @@ def random_beside_trained(cells: Sequence[Cell], grid: Grid) -> str:
                 return (
                     f"{under} {setting.raw} random weights score {random_raw:.2f} and trained ones {trained_raw:.2f}, "
                     f"{trained_raw - random_raw:.1f} points apart; whitened ({setting}), {random_now:.2f} and "
-                    f"{trained_now:.2f}, {trained_now - random_now:.1f} apart. Random weights have learnt nothing, so "
-                    "that part of a score comes from the words alone."
+                    f"{trained_now:.2f}, {trained_now - random_now:.1f} apart. Random weights have learnt nothing: "
+                    "what they score comes from the words alone."
                 )
     return ""
 

@@ -25,6 +25,7 @@ Slot = tuple[str, str]  # a visitor, and a place on a page that shows one job at
 
 WATCH_SECONDS = 8.0  # a visitor whose panel looked this recently still waits for the result
 SMOOTHING_SECONDS = 4.0  # time constant of the rate behind "about 14 s left"
+_STEP_KEPT = 0.8  # of what is known at a step, at least: the next may be as quick again as this one was slow
 SAMPLE_SECONDS = 0.25  # reports closer together than this make one sample of the rate
 FINISHED_KEPT = 1000  # finished jobs; nearly all results are small, and pages ask for them at every rerun
 KIND = "job"
@@ -73,7 +74,7 @@ class Job:
         self._finished = threading.Event()
         self._cancel_asked = False
         self._sample: tuple[float, int] | None = None  # time and count of the last sample of the rate
-        self._rate: float | None = None  # units a second
+        self._lately = (0.0, 0.0)  # units, and the seconds they took, the older the less they weigh
         self._watchers: dict[str, float] = {}
 
     @property
@@ -142,15 +143,15 @@ class Job:
             now = self._clock()
             if self._sample is None or total != self.total or done < self.done:
                 # The first report may count what was already there, and a new total is a new stage.
-                self._sample, self._rate = (now, done), None
+                self._sample, self._lately = (now, done), (0.0, 0.0)
             elif now - self._sample[0] >= SAMPLE_SECONDS and done > self._sample[1]:
-                seconds = now - self._sample[0]
-                rate = (done - self._sample[1]) / seconds
-                weight = -math.expm1(-seconds / SMOOTHING_SECONDS)
-                self._rate = rate if self._rate is None else self._rate + weight * (rate - self._rate)
+                seconds, units = now - self._sample[0], done - self._sample[1]
+                weight = max(math.exp(-seconds / SMOOTHING_SECONDS), _STEP_KEPT)
+                self._lately = weight * self._lately[0] + units, weight * self._lately[1] + seconds
                 self._sample = (now, done)
             self.done, self.total = done, total
-            self.seconds_left = None if self._rate is None else max(total - done, 0) / self._rate
+            units, seconds = self._lately
+            self.seconds_left = max(total - done, 0) * seconds / units if units else None
 
     def run(self) -> None:
         """Do the work in the calling thread; never raises."""

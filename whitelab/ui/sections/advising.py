@@ -114,7 +114,11 @@ def _pairs(chosen: Workspace, opened: Opened, purpose: str) -> Question:
         low, high = float(gold.min()), float(gold.max())
         if low < high:
             ends = low, high, gold_middle(gold)
-            gold_from = st.slider("The same from a gold score of", *ends, **linked("gold-from", ends[-1]))
+            help = (
+                "What people must have given a pair for its texts to count as the same; half-way at first. From 0 to 5 "
+                "half-way means related, and 4 nearly the same."
+            )
+            gold_from = st.slider("The same from a gold score of", *ends, help=help, **linked("gold-from", ends[-1]))
             words = f", gold_from={gold_from!r}"
     job = study_job(advise_pairs, opened.space, _asked(chosen.setting), purpose, gold_from, **_TITLE)
     code = f"advice = whitelab.advise_pairs(space, setting, {purpose!r}{words})\n"
