@@ -101,6 +101,8 @@ def test_full_whitening_dips_where_there_is_a_sentence_a_dimension_and_shrinkage
 
 
 def test_sizes_that_do_not_exist_and_several_scopes_are_refused(space):
+    with pytest.raises(ValueError, match="fit='tokens' weighs words by their frequency"):
+        next(fit_sizes(space, [Setting((1,), "pca", fit="tokens")]))
     with pytest.raises(ValueError, match="share one fit scope, got task, news"):
         next(fit_sizes(space, [Setting.parse("L1:pca"), Setting.parse("L1:pca fit=news")]))
     with pytest.raises(ValueError, match="sentences=61"):

@@ -54,8 +54,10 @@ def run(args):
     for row, size in enumerate(curves[0]["fitted"]):
         cells = (f"{number(curve['spearman'][row]):>13} ({number(curve['cross_fitted'][row]):>9})" for curve in curves)
         lines.append(f"{size:9}  {size / space.dim:5.2f}  {'  '.join(cells)}")
-    lines.append(
-        "in brackets: cross-fitted, undefined where half of the sentences are fewer; each sentence counts once; "
-        f"raw {number(raw)}, d {space.dim}"
+    crossed = (
+        "undefined where half of the sentences are fewer"
+        if setting.fit in ("task", "cross")
+        else "undefined of maps that are not fitted on these sentences alone"
     )
+    lines.append(f"in brackets: cross-fitted, {crossed}; each sentence counts once; raw {number(raw)}, d {space.dim}")
     return result | {"protocol": Protocol(setting.on(space), space.origin).as_dict()}, lines

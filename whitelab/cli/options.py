@@ -140,16 +140,14 @@ def aggregate_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--aggregate", choices=AGGREGATES, help="how subsets become one score (default: all)")
 
 
-_SENTENCES = (
-    "the task's sentences, all its splits, each half of the pairs for the other, its words by frequency (static: and "
-    "sif: models), all vectors given, in a pair or not (--vectors), 'demo' (bundled), a text file, file or folder of "
-    "pairs"
-)
+_OWN = "the task's sentences, all its splits, each half of the pairs for the other, "
+_WORDS = "its words by frequency (static: and sif: models), "
+_OTHER = "all vectors given, in a pair or not (--vectors), 'demo' (bundled), a text file, file or folder of pairs"
 FIT = (
     "task|splits|cross|tokens|vectors|demo|PATH|corpus:FOLDER",
-    f"{_SENTENCES}, or corpus:FOLDER, what `corpus embed` made (default: task)",
+    f"{_OWN}{_WORDS}{_OTHER}, or corpus:FOLDER, what `corpus embed` made (default: task)",
 )
-FIT_OF_ROWS = ("task|splits|cross|tokens|vectors|demo|PATH", f"{_SENTENCES} (default: task)")
+FIT_OF_ROWS = ("task|splits|cross|vectors|demo|PATH", f"{_OWN}{_OTHER} (default: task)")
 
 
 # The fullest setting that a command takes: one that goes through all layers, or all k, is told none.

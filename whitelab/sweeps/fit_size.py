@@ -14,9 +14,13 @@ from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, check_space
 from whitelab.scoring.fit_scopes import Fitted, Fold, folds
 from whitelab.scoring.held_out import isotropy_between, unseen_by
 from whitelab.scoring.score import Score, percent, score
-from whitelab.scoring.setting import Setting, check_is_setting, check_settings
+from whitelab.scoring.setting import TOKENS, Setting, check_is_setting, check_settings
 from whitelab.sweeps.fitted_maps import fits_anew_for
 
+WORDS_ARE_NOT_DRAWN = (
+    f"fit={TOKENS!r} weighs words by their frequency, of which a sample that counts each once has none: there are no "
+    "sentences to draw"
+)
 # Sizes of a curve, in sentences per dimension: close where a covariance becomes whole, then wider.
 PER_DIMENSION = (0.25, 0.5, 0.75, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 
@@ -75,7 +79,7 @@ def sentence_scores(
 def usual_sizes(space: LayerEmbeddings, fit: str = "task") -> tuple[int, ...]:
     """From d / 4 to all the sentences of a fit scope, on a scale that is close around n = d.
 
-    Raises ValueError for a corpus, whose moments alone are there.
+    Raises ValueError for a corpus, whose moments alone are there, and for words.
     """
     whole = _rows(space, fit).n_sentences
     return tuple(sorted({round(f * space.dim) for f in PER_DIMENSION if 2 <= f * space.dim < whole} | {whole}))
@@ -100,8 +104,8 @@ def fit_sizes(
     All settings see the same samples of the fit scope they share, in which each sentence counts once, and a larger
     sample holds a smaller. Near n = d the smallest variances are estimated far too small, and full whitening blows
     them up: the dip that shrinkage fills. `fit="cross"` is `task`: cross-fitted scores stand beside it. Raises
-    ValueError for sizes that the scope does not have, for settings of several scopes, for a negative seed, and for a
-    corpus.
+    ValueError for sizes that the scope does not have, for settings of several scopes, for a negative seed, for words
+    (`tokens`) and for a corpus.
     """
     settings = check_settings(settings)
     settings = [setting.with_(fit="task") if setting.fit == "cross" else setting for setting in settings]
@@ -119,6 +123,8 @@ def fit_sizes(
 
 
 def _rows(space: LayerEmbeddings, fit: str) -> LayerEmbeddings | LayerRows:
+    if fit == TOKENS:
+        raise ValueError(WORDS_ARE_NOT_DRAWN)
     (fold,) = folds(space, fit)
     return fold.rows if fold.has_rows else fold.rows.values  # raises: a sample is drawn from rows
 

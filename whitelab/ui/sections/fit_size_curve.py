@@ -6,11 +6,11 @@ import streamlit as st
 
 from whitelab import figures
 from whitelab.base.groups import grouped
-from whitelab.base.wording import spaced
+from whitelab.base.wording import capitalised, plain, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.figures import heights
-from whitelab.scoring.setting import Setting
-from whitelab.sweeps.fit_size import FitSize, fit_sizes, with_shrunk
+from whitelab.scoring.setting import TOKENS, Setting
+from whitelab.sweeps.fit_size import WORDS_ARE_NOT_DRAWN, FitSize, fit_sizes, with_shrunk
 from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.scores import number_of
@@ -28,6 +28,9 @@ def draw(space: LayerEmbeddings, setting: Setting) -> None:
         "A covariance in d dimensions wants far more than d sentences. Look at what happens to full whitening near one "
         "sentence a dimension, and at what shrinking does there."
     )
+    if setting.fit == TOKENS:
+        st.caption(plain(capitalised(WORDS_ARE_NOT_DRAWN)) + ".")
+        return
     if not asking.once("Fit on fewer sentences", OF):
         return
     settings = with_shrunk(setting)
@@ -47,7 +50,7 @@ def draw(space: LayerEmbeddings, setting: Setting) -> None:
 
 def code(setting: Setting) -> str:
     """The lines that give these numbers in Python; none where nobody asked."""
-    if not asking.asked(OF):
+    if setting.fit == TOKENS or not asking.asked(OF):
         return ""
     return (
         "from whitelab.sweeps.fit_size import fit_sizes, with_shrunk\n\n"
