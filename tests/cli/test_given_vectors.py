@@ -86,6 +86,8 @@ def test_a_map_of_vectors_is_exported_as_that_of_their_model(document, run, opti
     np.save(tmp_path / "alone.npy", every)
     alone = document(*made, tmp_path / "alone.npz", "--vectors", tmp_path / "alone.npy")
     fitted, _ = from_npz(tmp_path / "alone.npz")
+    with np.load(tmp_path / "alone.npz") as file:
+        assert file["among"] == "random pairs of 'alone'"
     x = every[[1, 3]].astype(np.float64).mean(0)
     z = (x - fitted.mean.numpy()) @ fitted.matrix.numpy()
     np.testing.assert_allclose(np.cov(z.T), np.eye(5), atol=1e-8)

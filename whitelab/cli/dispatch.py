@@ -14,6 +14,8 @@ from whitelab.base.installation import RELEASE, MissingLibraryError, not_install
 from whitelab.cli.commands import COMMANDS
 from whitelab.cli.writing import COLUMN, in_options, note, options_of
 
+_ALIKE = 0.75  # as `difflib` counts it, from which a word may have been meant to be an option
+
 
 class _Store(argparse.Action):
     """Keep the value of an option, and that it was given: a default may say the same. An empty one, which a variable of
@@ -27,7 +29,10 @@ class _Store(argparse.Action):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose namespaces say which option each of their values is of (`spelled`), and which were `given`."""
+    """A parser whose namespaces say which option each of their values is of (`spelled`), and which were `given`; it has
+    all `spellings` of its options."""
+
+    spellings: tuple[str, ...] = ()
 
     def __init__(self, *names, **options):
         super().__init__(*names, **options)
@@ -35,6 +40,7 @@ class _Parser(argparse.ArgumentParser):
 
     def add_argument(self, *names, **options):
         action = super().add_argument(*names, **options)
+        self.spellings += tuple(action.option_strings)
         if action.option_strings:
             self.set_defaults(spelled=(self.get_default("spelled") or {}) | {action.dest: action.option_strings[0]})
         return action
@@ -58,7 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 module.add_options(sub)
         args, rest = parser.parse_known_args(argv)
         if rest:
-            commands.choices[args.command].error(_unknown(rest, args.spelled.values()))
+            command = commands.choices[args.command]
+            command.error(_unknown(rest, command.spellings))
         warnings.simplefilter("ignore")
         with options_of(args):
             for result, lines in _results(args):
@@ -77,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _unknown(words: Sequence[str], options: Iterable[str]) -> str:
     """That no option is called so, and which each may have been meant to be."""
-    meant = [get_close_matches(word.partition("=")[0], options, 1) for word in words if word.startswith("--")]
+    meant = [get_close_matches(word.partition("=")[0], options, 1, _ALIKE) for word in words if word.startswith("--")]
     hint = f"; did you mean {' '.join(dict.fromkeys(chain(*meant)))}?" if any(meant) else ""
     return f"unrecognized arguments: {' '.join(words)}{hint}"
 

@@ -161,7 +161,7 @@ def _new_run(args):
     config = TrainConfig(**_given(args))  # refused before a file is looked at
     if args.eval is None:
         for name in ("task", "split", "columns", "eval_every", "positives"):
-            if getattr(args, name) is not None:
+            if getattr(args, name):  # 0 is never
                 raise ValueError(f"--{name.replace('_', '-')} goes with --eval, the pairs that are scored")
     if args.corpus is None:
         raise ValueError("--corpus must name a text file, one sentence a line")

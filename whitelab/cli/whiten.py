@@ -102,7 +102,7 @@ def _scale(args, searched, space, setting, fitted):
     nobody named."""
     from whitelab.retrieval.calibration import calibrate_search
     from whitelab.retrieval.embedded import FITS
-    from whitelab.scoring.calibration import calibrate, random_cosines, tells_apart
+    from whitelab.scoring.calibration import calibrate, random_cosines, random_pairs, tells_apart
     from whitelab.scoring.setting import FIT_SCOPES
     from whitelab.whitening.export import FORMATS, SEARCHED
 
@@ -116,7 +116,9 @@ def _scale(args, searched, space, setting, fitted):
         return None
     if searched:
         return calibrate_search(searched, setting).arrays() | SEARCHED
-    return (calibrate(space, setting) if space.n_pairs else random_cosines(space, fitted)).arrays()
+    if space.n_pairs:
+        return calibrate(space, setting).arrays()
+    return random_cosines(space, fitted).arrays(random_pairs(space.origin))
 
 
 def _write(args, encoder, setting, whitener, record, scale) -> None:

@@ -103,7 +103,7 @@ class Calibration:
     def arrays(self) -> dict[str, np.ndarray]:
         """What an export carries: `cosine` and `percentile`, `among` which pairs, of gold `gold_cosine` and `gold`."""
         gold = {"gold_cosine": self.gold.cosine, "gold": self.gold.gold} if self.gold else {}
-        return self.random.arrays() | {"among": np.array(random_pairs(self.protocol.origin))} | gold
+        return self.random.arrays(random_pairs(self.protocol.origin)) | gold
 
     def as_dict(self) -> dict:
         """The JSON document of `python -m whitelab calibrate`."""

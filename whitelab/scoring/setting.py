@@ -222,7 +222,7 @@ def parse_settings(text: str, n_layers: int | None = None) -> tuple[Setting, ...
         except ValueError as error:
             refused.append(str(error) if repr(part) in str(error) else f"in {part!r}, {error}")
     if refused:
-        raise ValueError("; ".join(refused) + ", or be 'table1'" * text.strip().isalnum())
+        raise ValueError("; ".join(refused) + ", or be 'table1'" * ("table" in text.lower()))
     if not settings:
         raise ValueError(f"settings={text!r} must hold at least one setting, such as 'L6;L1+L6:pca', or be 'table1'")
     return tuple(dict.fromkeys(settings))

@@ -127,9 +127,10 @@ class RandomCosines:
         places = np.unique(np.concatenate([places, np.maximum(places - 1, 0), [0, filled[0], filled[-1] + 1, BINS]]))
         return self._edges[places], self._shares[places]
 
-    def arrays(self) -> dict[str, Float[np.ndarray, "m"]]:
-        """`table` as an export carries it: `cosine` and `percentile`."""
-        return dict(zip(("cosine", "percentile"), self.table(), strict=True))
+    def arrays(self, among: str = "") -> dict[str, np.ndarray]:
+        """`table` as an export carries it: `cosine` and `percentile`, and `among` which pairs, where that is said."""
+        table = dict(zip(("cosine", "percentile"), self.table(), strict=True))
+        return table | ({"among": np.array(among)} if among else {})
 
     @cached_property
     def _edges(self) -> Float[np.ndarray, "e"]:

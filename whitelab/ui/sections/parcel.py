@@ -209,12 +209,8 @@ class VectorsParcel(Parcel):
     def stands_for_gold(self) -> bool:
         return False
 
-    @property
-    def among(self) -> str:
-        return export.RANDOM
-
     def scale(self) -> export.Scale | None:
-        return study(_random_cosines, self.space, self.setting).arrays() if self.calibrates else None
+        return study(_random_cosines, self.space, self.setting).arrays(self.among) if self.calibrates else None
 
     @property
     def rows_code(self) -> str:

@@ -7,7 +7,7 @@ its encoder it is a `model_folder`: `sentence_transformers_folder`, or `onnx_fol
 
 from whitelab.whitening.export.earlier import check_out
 from whitelab.whitening.export.faiss_file import faiss_bytes, to_faiss
-from whitelab.whitening.export.formats import ALONE, FORMATS, PROMPTED, RANDOM, SEARCHED, Format, Scale, check_holds
+from whitelab.whitening.export.formats import ALONE, FORMATS, PROMPTED, SEARCHED, Format, Scale, check_holds
 from whitelab.whitening.export.model_folder import zip_folder
 from whitelab.whitening.export.npz_file import from_npz, npz_bytes, numpy_lines, scale_lines, to_npz
 from whitelab.whitening.export.onnx_folder import onnx_lines, to_onnx
@@ -19,7 +19,6 @@ __all__ = [
     "ALONE",
     "FORMATS",
     "PROMPTED",
-    "RANDOM",
     "SEARCHED",
     "ExportError",
     "Format",
