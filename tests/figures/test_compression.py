@@ -24,3 +24,10 @@ def test_a_scale_is_a_line_a_variant_with_the_cosine_ruled_in():
     figure = figures.cosine_scale({"none": ([0.0, 1.0], [0.0, 5.0])}, LABELS, 0.7, "Gold")
     assert list(named(figure, LABELS["none"]).y) == [0.0, 5.0]
     assert [shape.x0 for shape in figure.layout.shapes] == [0.7]
+
+
+def test_the_sizes_that_are_written_are_those_of_raw_vectors_where_others_lie_beside_them():
+    raw, mapped = coded()[0], next(row for row in coded() if row["whitening"] == "pca")
+    sizes = [(raw, 1536), (raw, 48), (mapped, 1532), (mapped, 383)]  # PCA's map of 384 dimensions keeps 383
+    figure = figures.bits_frontier([row | {"bytes": size} for row, size in sizes], LABELS, "nDCG@10", 0, 4)
+    assert sorted(figure.layout.xaxis.tickvals) == [48, 383, 1536]

@@ -66,8 +66,10 @@ def bits_frontier(
             ring = [(own[at][1]["bytes"] * aside[at], values[at])]
             add_marks(figure, ring, "circle-open", size=20, marker={"color": MARK}, hoverinfo="skip")
     level(figure, rows[0]["score"], "raw", rule(variant_colour("none"), "dash"), digits)
-    sizes = sorted({row["bytes"] for row in rows})
-    ticks = [size for i, size in enumerate(sizes) if i == 0 or size > 1.12 * sizes[i - 1]]
+    ticks: list[int] = []
+    for row in sorted(rows, key=lambda row: (row["whitening"] != rows[0]["whitening"], row["bytes"])):  # raw's first
+        if all(max(row["bytes"], tick) > 1.12 * min(row["bytes"], tick) for tick in ticks):
+            ticks.append(row["bytes"])
     figure.update_xaxes(title="Bytes a vector", type="log", tickvals=ticks, ticktext=list(map(spaced, ticks)))
     figure.update_yaxes(title=metric)
     words = [
