@@ -25,6 +25,7 @@ from whitelab.lessons.lesson import (
     spearman,
     written,
 )
+from whitelab.scoring.fit_scopes import is_thin
 from whitelab.statistics import geometry
 from whitelab.statistics.moments import Moments
 from whitelab.statistics.significance import Difference, bootstrap
@@ -188,6 +189,11 @@ def beats_raw(space: LayerEmbeddings) -> Answer:
         verdict += (
             f" {'; '.join(close)}: too near to call. {ends} so near to 0 that other resamples may put the end on the "
             "other side, so either answer counts."
+        )
+    if is_thin(fitted := len(unseen(space).rows.unique()), space.dim):
+        verdict += (
+            f" These maps had {spaced(fitted)} sentences for {space.dim} directions: with more, those that whiten may "
+            "gain where they lose here."
         )
     closing = "(The page below uses all pairs and a map fitted on all of them, so its numbers differ.)"
     words = f"Against the same layers raw, with 95 % intervals:\n{every}\n\n{verdict} {closing}"

@@ -93,7 +93,12 @@ def thin_halves(space: LayerEmbeddings, setting: Setting, rank: int) -> bool:
     that a map of twice the rows may gain where theirs lose. Raises ValueError as `folds`.
     """
     fewest = min(int(fold.rows.counts.count_nonzero()) for fold in folds(space, "cross"))
-    return whitening.whitens(check_is_setting(setting).whitening) and fewest < _THIN * rank
+    return whitening.whitens(check_is_setting(setting).whitening) and is_thin(fewest, rank)
+
+
+def is_thin(sentences: int, directions: int) -> bool:
+    """Whether a map that whitens so many directions by so few sentences may lose where one of more gains."""
+    return sentences < _THIN * directions
 
 
 def _words(space: LayerEmbeddings) -> LayerRows:
