@@ -83,7 +83,7 @@ chart(
         for j, score, share in zip(curve.k, curve.spearman, curve.explained, strict=True)
     ],
 )
-end = "the curve is flat" if curve.spearman[-1] is not None else "all sentences are equally far apart"
+end = "all sentences are equally far apart" if curve.spearman[-1] is None and not raw.reason else "the curve is flat"
 flat = f": above it there is no direction left to keep, so {end}." if curve.rank < curve.dim else "."
 if (spanned := curve.ranks[-2:][0]) + 1 < curve.rank:
     flat = f". The sentences span {spanned} of these: from there {end}, and k = {curve.dim} keeps all others at once."

@@ -245,6 +245,14 @@ def to_lesson(at, **place):
     return until(go_to(at, "overview"), lambda at: waits(at) or "lesson-again" in keys(at))
 
 
+def test_knobs_in_the_address_stay_where_a_link_named_them_and_not_where_a_page_wrote_them():
+    knobs = {"layers": "2", "k": "5"}
+    linked = until(start(lesson="4", **knobs), waits)
+    assert str(linked.session_state["workspace"].setting) == "mean/L2:pca@5"
+    at = to_lesson(until(start(**knobs)), **knobs)
+    assert str(at.session_state["workspace"].setting) == "mean/L0:pca"
+
+
 @pytest.mark.parametrize("by", ["button", "link"])
 @pytest.mark.parametrize(("place", "keeps"), [({}, False), ({"step": "3", "guess3": "0"}, True)])
 def test_who_leaves_a_lesson_has_the_setting_of_before_but_at_its_end_where_the_page_is_handed_over(place, keeps, by):

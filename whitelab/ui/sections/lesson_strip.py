@@ -121,7 +121,7 @@ def open_lesson(page: str) -> None:
     if before != now or here.fixed:
         if before is None:  # of a link none are there yet
             st.session_state[_OWN] = workspace.knobs_of_a_setting()
-        _put(here.lesson.setting_at(here.step), keep_address=before is None and not here.fixed)
+        _put(here.lesson.setting_at(here.step), keep_address=_linked() and not here.fixed)
         st.session_state.update(here.lesson.opens)
         st.session_state[_AT] = now
     if before != now:
@@ -130,9 +130,13 @@ def open_lesson(page: str) -> None:
 
 def _carried() -> dict[str, list[str]]:
     """What the address of another page is to say: of a link all; else of the lesson, and knobs say the rest."""
-    linked = workspace.SLOT not in st.session_state
-    names = [name for name in st.query_params if linked or name in _WORDS or name.startswith("guess")]
+    names = [name for name in st.query_params if _linked() or name in _WORDS or name.startswith("guess")]
     return {name: st.query_params.get_all(name) for name in names}
+
+
+def _linked() -> bool:
+    """Whether the address is that of a link: of a visit with a bar, pages have written it."""
+    return workspace.SLOT not in st.session_state
 
 
 def _put(setting: Setting, keep_address: bool) -> None:

@@ -172,12 +172,15 @@ def moved_pairs(stages: Stages) -> None:
         csv_button(lambda: _records(stages, found), "moved-pairs")
     tie = stages.after.spearman is None and bool(is_constant(stages.after.cosines))
     nothing = " All cosines are one after it, so every pair has the middle rank: nothing is ordered." if tie else ""
+    ranked = (
+        f"{spaced(towards)} of {stages.pairs} pairs moved towards their gold rank and {spaced(away)} away from it"
+        + (f"; {spaced(past)} crossed it and ended as far from it as before" if past else "")
+        if len({move.gold for move in moves}) > 1
+        else f"{spaced(len(moves))} of {stages.pairs} pairs moved; of one gold score for all, no rank is nearer to gold"
+    )
     with st.container(key="said-moved"):
         st.caption(
-            f"From {stages.inline[0]} to {stages.inline[1]}, {spaced(towards)} of {stages.pairs} pairs moved towards "
-            f"their gold rank and {spaced(away)} away from it"
-            + (f"; {spaced(past)} crossed it and ended as far from it as before" if past else "")
-            + ". Rank 1 is the least similar pair. "
+            f"From {stages.inline[0]} to {stages.inline[1]}, {ranked}. Rank 1 is the least similar pair. "
             + (
                 f"The {SHOWN_ROWS} furthest are listed; the CSV has all {spaced(len(found))} that moved"
                 f"{'' if which == 'all' else f' {which}'}, and no pair that kept its rank."
