@@ -615,6 +615,13 @@ def test_lists_are_not_said_to_stay_where_only_the_partners_on_them_do(space, mo
     assert "Whether the partner is found hardly changes here" in answered(7, 3, space).words
 
 
+@pytest.mark.parametrize(("pairs", "lost", "way"), [(71, 2, "As often"), (71, 3, "Less often"), (400, 4, "As often")])
+def test_a_partner_or_two_are_no_less_often(space, monkeypatch, pairs, lost, way):
+    found = iter([torch.ones(pairs, dtype=torch.bool), torch.arange(pairs) >= lost])
+    monkeypatch.setattr(hubs.Neighbours, "partners", lambda *_: next(found))
+    assert answered(7, 3, space).value.startswith(way)
+
+
 def test_similar_is_what_the_pages_take_for_positive_at_first(space):
     edge = replace(space, gold=space.gold.index_fill(0, torch.arange(5), 4.0))
     assert similar(edge).tolist() == geometry.positives(edge.gold).tolist()

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from whitelab.base.wording import spaced
+from whitelab.base.wording import quantity, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons.lesson import (
     FEW,
@@ -32,6 +32,7 @@ _SETTING = "L1:pca"
 _MOST = 4000  # sentences whose neighbours are looked for; among more of them it would take more than a second
 _LISTED = 5
 _NEAR = 1.0  # percentage points that count as no change
+_PAIRS = 2  # pairs that do, where they are more
 
 _ENDS = {
     (False, True): "It does not grow, and the score rises",
@@ -42,7 +43,7 @@ _ENDS = {
 _MORE = {
     "rises": "More often than raw",
     "falls": "Less often than raw",
-    "stays": f"As often, within {_NEAR:g} percentage point",
+    "stays": f"As often, within {_NEAR:g} percentage point or {_PAIRS} pairs",
 }
 
 
@@ -82,7 +83,7 @@ def partners_in(space: LayerEmbeddings, rows: Int[Tensor, "m"]) -> tuple[Int[Ten
     first, second = place[space.first[pairs]], place[space.second[pairs]]
     there = (first >= 0) & (second >= 0) & (first != second)
     if (count := int(there.sum())) < FEW:
-        raise NoAnswer(f"{count} pairs of similar sentences are too few: {FEW} are needed")
+        raise NoAnswer(f"{quantity(count, 'pair')} of similar sentences are too few: {FEW} are needed")
     return first[there], second[there]
 
 
@@ -175,10 +176,11 @@ def partners(space: LayerEmbeddings) -> Answer:
     near = _both(space)
     hits = [side.partners(space) for side in near]
     raw, white = (100 * float(one.double().mean()) for one in hits)
-    way, shared = moved(raw, white, _NEAR), near[0].shared(near[1])
+    close = max(_NEAR, 100 * (_PAIRS + 0.5) / len(hits[0]))
+    way, shared = moved(raw, white, close), near[0].shared(near[1])
     agree = (
         "Nearly every partner was on its list already, so there was hardly any room to rise."
-        if way == "stays" and raw >= 100 - _NEAR
+        if way == "stays" and raw >= 100 - close
         else "Whether the partner is found hardly changes here, whatever the score does."
         if way == "stays"
         else "Search and score agree here."
@@ -216,7 +218,10 @@ LESSON = Lesson(
         ),
         Step(
             _ask_partners,
-            Choice(tuple(_MORE.values()), rule=f"A change of at most {_NEAR:g} percentage point counts as none."),
+            Choice(
+                tuple(_MORE.values()),
+                rule=f"A change of at most {_NEAR:g} percentage point or {_PAIRS} pairs counts as none.",
+            ),
             partners,
             scored=_SETTING,
         ),

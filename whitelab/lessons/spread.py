@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from whitelab.base.wording import quantity
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons.lesson import (
     FEW,
@@ -55,7 +56,7 @@ def spread(space: LayerEmbeddings, text: str) -> Spread:
     setting = setting_on(space, text)
     score = spearman(space, setting)
     if (count := len(similar(space))) < FEW:
-        raise NoAnswer(f"{count} pairs of similar sentences are too few: {FEW} are needed")
+        raise NoAnswer(f"{quantity(count, 'pair')} of similar sentences are too few: {FEW} are needed")
     found, form = losses(space, setting, geometry.usual_positives(space.gold)), shape(space, setting)
     if not form.mean_cosine < 1 - 1e-9:
         raise NoAnswer("two random sentences point the same way there, so that nothing is left to compare")
