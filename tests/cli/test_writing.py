@@ -40,6 +40,19 @@ def test_long_work_says_how_far_it_is_in_a_file_too_and_short_work_nothing(monke
     assert capsys.readouterr().err.splitlines() == [f"measuring 10 %{left[0]}", f"measuring 20 %{left[1]}"]
 
 
+def test_what_was_there_at_the_first_report_does_not_count_as_speed(monkeypatch, capsys):
+    moments = iter([0.0, SECONDS, 2.0 * SECONDS])
+    monkeypatch.setattr(writing.time, "monotonic", lambda: next(moments))
+    show = progress("encoding", "texts")
+    for done in (900, 910):
+        show(done, 1000)
+    left = f", {9 * SECONDS:.0f} s left"
+    assert capsys.readouterr().err.splitlines() == [
+        "encoding 900 of 1\u202f000 texts",
+        f"encoding 910 of 1\u202f000 texts{left}",
+    ]
+
+
 @pytest.mark.parametrize("name", ["naïve ✓.csv", "bad\udcff.csv"])
 @pytest.mark.parametrize("coding", ["ascii", "latin-1", "utf-8"])
 def test_a_result_is_written_whatever_letters_stdout_has(tmp_path, monkeypatch, name, coding):

@@ -573,5 +573,5 @@ def test_a_resumed_command_takes_no_other_settings(killed, command):
     for option, value in (("--eval", "demo"), ("--task", "stsb"), ("--split", "dev"), ("--columns", "a")):
         status, _, err = command("train", "--resume", "--out", killed, option, value)
         assert status == 2
-        assert f"{option} must not be given with --resume: the run keeps its own pairs" in err
+        assert f"{option} must not be given with --resume, as the run keeps its own pairs: leave it out" in err
     assert find_run(killed).records() == records != ()

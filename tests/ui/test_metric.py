@@ -47,9 +47,9 @@ def test_a_score_stands_with_its_interval_and_its_change_against_raw():
     starved = score_metric("Spearman", now, raw, replace(unsure, starving=now.rank))
     assert starved.delta.endswith(" (no verdict)")
     elsewhere = score_metric("Spearman", now, raw, sure, "loss")
-    other = both.delta.replace("against raw", "(a loss on other sentences)")
+    other = both.delta.replace("against raw", "(a loss on new text)")
     assert (elsewhere.good, elsewhere.delta) == ("either", other)
-    assert score_metric("Spearman", now, raw, sure, "chance").delta.endswith("(in doubt on other sentences)")
+    assert score_metric("Spearman", now, raw, sure, "chance").delta.endswith("(in doubt on new text)")
     assert score_metric("Spearman", now, raw, unsure, "loss") == found
     assert score_metric("Spearman", raw, raw, sure) == alone
     nothing = score_metric("Spearman", replace(now, spearman=None, half_width=None), raw)

@@ -141,7 +141,7 @@ def _check_resumed(args, config) -> None:
 
     for name in _PAIRS:
         if getattr(args, name) is not None:
-            raise RunError(f"--{name} must not be given with --resume: the run keeps its own pairs")
+            raise RunError(f"--{name} must not be given with --resume, as the run keeps its own pairs: leave it out")
     given = _given(args) | ({} if args.corpus is None else {"corpus": args.corpus})
     given |= {"objective": canonical(args.objective)} if args.objective else {}
     for name, value in given.items():

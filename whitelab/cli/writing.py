@@ -134,14 +134,16 @@ def progress(doing: str = "encoding", unit: str = "tokens", even: bool = True) -
 
     It ends with the time left where the work is `even`: as much is done in every second.
     """
-    terminal, start = sys.stderr.isatty(), time.monotonic()
-    told = start
+    terminal, told = sys.stderr.isatty(), time.monotonic()
+    first: tuple[float, int] | None = None  # of the first report, which may count what was there
 
     def show(done: int, total: int) -> None:
-        nonlocal told
+        nonlocal told, first
         now = time.monotonic()
-        left = (now - start) * (total - done) / done if done else 0
-        text = f"{doing} {counted(done, total, unit)}" + (f", {left:.0f} s left" if even else "")
+        began, there = first = first or (now, done)
+        text = f"{doing} {counted(done, total, unit)}"
+        if even and done > there:
+            text += f", {(now - began) * (total - done) / (done - there):.0f} s left"
         if terminal:
             print(f"\r{text} ", end="\n" if done == total else "", file=sys.stderr, flush=True)
         elif now - told >= SECONDS:

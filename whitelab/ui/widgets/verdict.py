@@ -78,7 +78,7 @@ def sentence(standing: Standing, label: str, baseline: str, pairs: str, against:
 def on_others(crossed: str) -> str:
     """In a card, what cross-fitted halves (`results.crossed`) show in place of a change; empty where they show it."""
     shown = {"chance": "in doubt", "gain": "a gain", "loss": "a loss"}
-    return f"{shown[crossed]} on other sentences" if crossed else ""
+    return f"{shown[crossed]} on new text" if crossed else ""
 
 
 def against(cross: Standing | None, crossed: str) -> str:
@@ -92,7 +92,7 @@ def against(cross: Standing | None, crossed: str) -> str:
         "loss": "the other way round, beyond chance",
     }
     return (
-        f"Cross-fitted, by maps of half the sentences on the other half, it is {found.estimate:+.2f}, 95 % interval "
+        f"Cross-fitted by halves, it is {found.estimate:+.2f}, 95 % interval "
         f"{interval(found.low, found.high, '+')}: {meaning[crossed]}."
     )
 
