@@ -35,7 +35,8 @@ difference = now.difference
 tested = difference.estimate == difference.estimate and now.verdict != "starved"
 beside = cross and change(cross.score.spearman, task.score.spearman, "against the task fit")
 judged = baseline == compared.raw and now.verdict in ("gain", "loss")
-others = crossed(space, compared) if judged else ""
+halves = cross.verdict if cross else ""
+others = crossed(space, compared, halves) if judged else ""
 with st.container(key="few-words"):
     headlines(
         Metric(
@@ -75,7 +76,7 @@ if now.verdict == "gain" and compared.k and curve_of(space, compared).best_k == 
 with st.container(key="said-verdict"):
     st.markdown(f"{verdict.ICONS['unclear' if others else now.verdict]} {words}")
 st.caption(plain(capitalised(fit_in_words(now.score))) + ".")
-explanation.draw(space, compared, found.standing(compared, compared.raw).verdict)
+explanation.draw(space, compared, found.standing(compared, compared.raw).verdict, halves)
 standings.draw(found)
 st.header(f"From {against} to {name}")
 stages.draw(stages.Stages(opened, found.standing(baseline).score, now.score))

@@ -30,6 +30,10 @@ WRONG = {
     "layer below them all": (["score", "--layers=-5"], "or between -4 and -1"),
     "unknown whitening": (["score", "--whitening", "bleach"], "'bleach' must be one of none, center"),
     "k in the variant": (["score", "--whitening", "pca@64"], "; its k goes in --k"),
+    "k in the variant of a curve": (
+        ["kcurve", "--whitening", "pca@64"],
+        "shuffled_group, all_but_the_top, common_component",
+    ),
     "unknown pooling": (["score", "--pooling", "max"], "invalid choice: 'max'"),
     "unknown aggregate": (["score", "--aggregate", "sum"], "invalid choice: 'sum'"),
     "k zero": (["score", "--whitening", "pca", "--k", "0"], "--k 0 must"),

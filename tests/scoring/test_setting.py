@@ -120,7 +120,6 @@ def test_every_parameter_is_written_out(setting):
         ("L6", Setting((6,))),
         ("cls/L-1", Setting(pooling="cls")),
         ("L1+L-1:pca@256", Setting((1, -1), "pca", 256)),
-        ("1,-1:pca@256", Setting((1, -1), "pca", 256)),
         (" mean/L0+L3:soft:gamma=0.25 ", Setting((0, 3), "soft:gamma=0.25,alpha=0")),
         ("L1:pca@100 aggregate=mean fit=cross", Setting((1,), "pca", 100, fit="cross", aggregate="mean")),
         ("L1:pca@100 fit=cross  aggregate=mean", Setting((1,), "pca", 100, fit="cross", aggregate="mean")),
@@ -136,6 +135,7 @@ def test_what_is_left_out_has_its_default(text, setting):
     ("text", "message"),
     [
         ("six", "setting='six' must look like L6, cls/L-1"),
+        ("L5,L6", "setting='L5,L6' must look like"),  # two settings, or the average of two layers?
         ("", "setting='' must look like"),
         ("L6 fit=cross aggregate=sum", "aggregate='sum' must be one of all, mean, wmean"),
         ("L6 aggregate=mean fit=cross aggregate=all", "must name aggregate once"),

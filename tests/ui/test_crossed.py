@@ -50,7 +50,15 @@ def test_a_gain_or_a_loss_that_halves_turn_round_is_theirs():
         assert crossed(space, PCA) == shown
         apart = replace(space, texts={"other": LayerRows(space.values, space.counts)})
         assert crossed(apart, PCA.with_(fit="other")) == ""  # halves of the task say nothing of a map of other text
-        assert crossed(space, PCA.with_(aggregate="mean")) == ""  # nor does Williams' test of an average
+        averaged = PCA.with_(aggregate="mean")
+        assert crossed(space, averaged) == ""  # nor does Williams' test of an average
+        assert crossed(space, averaged, "chance") == "chance"  # which is judged by its bootstrap
+        assert crossed(space, averaged, "same") == ""
+        own, raw, cross = (
+            score(space, one).spearman
+            for one in (averaged, PCA.raw.with_(aggregate="mean"), averaged.with_(fit="cross"))
+        )
+        assert crossed(space, averaged, shown) == ("" if (own > raw) == (cross > raw) else shown)
 
 
 def test_thin_halves_speak_neither_for_a_change_nor_against_it():
@@ -60,6 +68,7 @@ def test_thin_halves_speak_neither_for_a_change_nor_against_it():
     assert own > raw > cross
     assert williams(halves.cosines, score(space, PCA.raw).cosines, space.gold).p_value < LEVEL
     assert thin_halves(space, PCA, space.dim)
+    assert thin_halves(space, Setting((1,), "soft"), space.dim)
     assert not thin_halves(space, PCA, 2)
     assert not thin_halves(space, Setting((1,), "center"), space.dim)  # which makes no direction larger
     assert crossed(space, PCA) == ""

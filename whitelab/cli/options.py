@@ -1,6 +1,7 @@
 """Options that several commands share, and how their values are read."""
 
 import argparse
+from functools import partial
 
 from whitelab.cli.writing import COLUMN
 
@@ -185,7 +186,7 @@ def variant_options(
     parser.add_argument(
         "--whitening",
         default=default,
-        type=_spec_of_moments if of_moments else _spec,
+        type=_spec_of_moments if of_moments else partial(_spec, with_k=with_k),
         metavar="NAME[:param=value,...]",
         help=f"{', '.join(names)}; such as soft:gamma=0.5 or group:groups=8 (default: {default})",
     )
@@ -195,13 +196,13 @@ def variant_options(
         parser.add_argument("--k", type=int, help=words)
 
 
-def _spec(text: str) -> str:
+def _spec(text: str, with_k: bool = True) -> str:
     from whitelab.whitening import canonical
 
     try:
         return canonical(text)
     except ValueError as error:
-        hint = "; its k goes in --k" if "@" in text else ""
+        hint = "; its k goes in --k" if "@" in text and with_k else ""
         raise argparse.ArgumentTypeError(str(error).removeprefix("whitening=") + hint) from None
 
 

@@ -42,7 +42,7 @@ FIT_SCOPES = {
 }
 
 _GRAMMAR = re.compile(
-    r"(?:(?P<pooling>\w+)/)?(?P<layers>L?-?\d+(?:[+,]L?-?\d+)*)(?::(?P<whitening>[^@]+?))?(?:@(?P<k>\d+))?"
+    r"(?:(?P<pooling>\w+)/)?(?P<layers>L-?\d+(?:\+L-?\d+)*)(?::(?P<whitening>[^@]+?))?(?:@(?P<k>\d+))?"
     r"(?:\s+aggregate=(?P<aggregate>\w+))?(?:\s+fit=(?P<fit>.+?))?(?:\s+aggregate=(?P<last>\w+))?",
     re.DOTALL,
 )
@@ -87,10 +87,7 @@ class Setting:
 
     @classmethod
     def parse(cls, text: str) -> "Setting":
-        """`L1+L-1:pca@256 fit=cross` -> Setting, of which the layers may stand as `layer_numbers` has them too.
-
-        Raises ValueError for any other text, TypeError for what is none.
-        """
+        """`L1+L-1:pca@256 fit=cross` -> Setting. Raises ValueError for any other text, TypeError for what is none."""
         check_is(text, "setting", str, "'L1+L6:pca'")
         parts = _GRAMMAR.fullmatch(text.strip())
         if not parts:

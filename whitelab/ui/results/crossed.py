@@ -10,12 +10,16 @@ from whitelab.ui.results.scores import number_of
 from whitelab.ui.results.study import study
 
 
-def crossed(space: LayerEmbeddings, setting: Setting) -> str:
+def crossed(space: LayerEmbeddings, setting: Setting, averaged: str = "") -> str:
     """What cross-fitted halves show in place of the change that a task's own fit makes: `chance`, or where they turn it
     round `gain` or `loss`, of `VERDICTS`, by Williams' test. Empty where they show it too, and where they can say
     nothing of it: thin halves (`fit_scopes.thin_halves`) are no sample of what the whole map does.
+
+    That test knows nothing of an average of subsets, for which `averaged` stands: the verdict of the halves by the
+    bootstrap, empty where it was not drawn.
     """
-    if setting.fit != "task" or not setting.fits or not ranked_at_once(space.n_subsets, setting.aggregate):
+    at_once = ranked_at_once(space.n_subsets, setting.aggregate)
+    if setting.fit != "task" or not setting.fits or not at_once and averaged not in ("gain", "loss", "chance"):
         return ""
     cross = setting.with_(fit="cross")
     try:
@@ -24,7 +28,7 @@ def crossed(space: LayerEmbeddings, setting: Setting) -> str:
         return ""
     if None in (scores := [one.spearman for one in (raw, own, halves)]) or thin_halves(space, setting, own.rank):
         return ""
-    if p_against_raw(space, cross) >= LEVEL:
+    if p_against_raw(space, cross) >= LEVEL if at_once else averaged == "chance":
         return "chance"
     changes = [one > scores[0] for one in scores[1:]]
     return "" if changes[0] == changes[1] else "gain" if changes[1] else "loss"

@@ -25,7 +25,7 @@ Slot = tuple[str, str]  # a visitor, and a place on a page that shows one job at
 
 WATCH_SECONDS = 8.0  # a visitor whose panel looked this recently still waits for the result
 SMOOTHING_SECONDS = 4.0  # time constant of the rate behind "about 14 s left"
-_STEP_KEPT = 0.8  # of what is known at a step, at least: the next may be as quick again as this one was slow
+_STEP_KEPT = 0.5  # of what is known at a step, at least: the next may be as quick again as this one was slow
 SAMPLE_SECONDS = 0.25  # reports closer together than this make one sample of the rate
 FINISHED_KEPT = 1000  # finished jobs; nearly all results are small, and pages ask for them at every rerun
 KIND = "job"
