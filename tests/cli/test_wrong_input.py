@@ -16,6 +16,7 @@ WRONG = {
     "unknown option": (["score", "--colour", "red"], "score: error: unrecognized arguments: --colour red"),
     "an option like it": (["score", "--whitning=pca"], "arguments: --whitning=pca; did you mean --whitening?"),
     "an option by its other name": (["compare", "--protocl", "su"], "--protocl su; did you mean --protocol?"),
+    "an option like none": (["score", "--verbose"], "arguments: --verbose\n"),
     "help misspelled": (["score", "--hlep"], "--hlep; did you mean --help?"),
     "a table of no paper": (["compare", "--settings", "table2"], "L1+L6:pca or L1+L-1:pca@256, or be 'table1'"),
     "option without value": (["score", "--layers"], "--layers: expected one argument"),

@@ -292,7 +292,8 @@ def test_the_top_fifth_is_the_same_pairs_on_every_scale(low, high):
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "rule"), [(0, 5, "gt4"), (1, 4.5, "gt4"), (0, 4, "top"), (0, 1, "top"), (0, 100, "top")]
+    ("low", "high", "rule"),
+    [(0, 5, "gt4"), (1, 4.5, "gt4"), (0, 4, "top"), (1, 7, "top"), (-5, 5, "top"), (0, 1, "top"), (0, 100, "top")],
 )
 def test_simcses_rule_is_for_scores_that_run_to_5(low, high, rule):
     for gold in (torch.tensor([low, high], dtype=torch.float64), np.array([low, high], dtype=float)):

@@ -6,7 +6,7 @@ import pytest
 
 from tests.conftest import make_space
 from whitelab.encoding.embeddings import LayerRows
-from whitelab.scoring.fit_scopes import thin_halves
+from whitelab.scoring.fit_scopes import folds, thin_halves
 from whitelab.scoring.paired import LEVEL
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
@@ -69,7 +69,9 @@ def test_thin_halves_speak_neither_for_a_change_nor_against_it():
     assert williams(halves.cosines, score(space, PCA.raw).cosines, space.gold).p_value < LEVEL
     assert thin_halves(space, PCA, space.dim)
     assert thin_halves(space, Setting((1,), "soft"), space.dim)
-    assert not thin_halves(space, PCA, 2)
+    fewest = min(int(fold.rows.counts.count_nonzero()) for fold in folds(space, "cross"))
+    assert not thin_halves(space, PCA, int(fewest / 1.5))
+    assert thin_halves(space, PCA, int(fewest / 1.5) + 1)
     assert not thin_halves(space, Setting((1,), "center"), space.dim)  # which makes no direction larger
     assert crossed(space, PCA) == ""
 

@@ -124,8 +124,8 @@ def positives(gold: Float[Tensor | np.ndarray, "p"], rule: str = "gt4") -> Int[T
 
 
 def usual_positives(gold: Float[Tensor | np.ndarray, "p"]) -> str:
-    """The rule for scores of such a scale where none is named: SimCSE's where they run to 5, else the top fifth."""
-    return "gt4" if len(gold) and 4 < gold.max() <= 5 else "top"
+    """The rule for scores of such a scale, where none is named: SimCSE's for 0 to 5, else the top fifth."""
+    return "gt4" if len(gold) and gold.min() >= 0 and 4 < gold.max() <= 5 else "top"
 
 
 def no_positives(gold: Float[Tensor | np.ndarray, "p"], rule: str = "gt4") -> str:
