@@ -17,6 +17,7 @@ WRONG = {
     "an option like it": (["score", "--whitning=pca"], "arguments: --whitning=pca; did you mean --whitening?"),
     "an option by its other name": (["compare", "--protocl", "su"], "--protocl su; did you mean --protocol?"),
     "an option like none": (["score", "--verbose"], "arguments: --verbose\n"),
+    "one of several misspelled": (["compare", "--markdwn"], "--markdwn; did you mean --markdown?"),
     "help misspelled": (["score", "--hlep"], "--hlep; did you mean --help?"),
     "a table of no paper": (["compare", "--settings", "table2"], "L1+L6:pca or L1+L-1:pca@256, or be 'table1'"),
     "option without value": (["score", "--layers"], "--layers: expected one argument"),

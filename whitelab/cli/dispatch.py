@@ -29,10 +29,7 @@ class _Store(argparse.Action):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose namespaces say which option each of their values is of (`spelled`), and which were `given`; it has
-    all `spellings` of its options."""
-
-    spellings: tuple[str, ...] = ()
+    """A parser whose namespaces say which option each of their values is of (`spelled`), and which were `given`."""
 
     def __init__(self, *names, **options):
         super().__init__(*names, **options)
@@ -40,7 +37,6 @@ class _Parser(argparse.ArgumentParser):
 
     def add_argument(self, *names, **options):
         action = super().add_argument(*names, **options)
-        self.spellings += tuple(action.option_strings)
         if action.option_strings:
             self.set_defaults(spelled=(self.get_default("spelled") or {}) | {action.dest: action.option_strings[0]})
         return action
@@ -65,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args, rest = parser.parse_known_args(argv)
         if rest:
             command = commands.choices[args.command]
-            command.error(_unknown(rest, command.spellings))
+            command.error(_unknown(rest, command._option_string_actions))
         warnings.simplefilter("ignore")
         with options_of(args):
             for result, lines in _results(args):
