@@ -33,7 +33,8 @@ now, task, cross = found.standing(compared), found.scope("task"), found.scope("c
 name, against = LABELS.inline(compared.whitening), LABELS.inline(baseline.whitening)
 difference = now.difference
 tested = difference.estimate == difference.estimate and now.verdict != "starved"
-beside = cross and change(cross.score.spearman, task.score.spearman, "against the task fit")
+against_task = "by halves too small to tell" if found.thin else "against the task fit"
+beside = cross and change(cross.score.spearman, task.score.spearman, against_task)
 judged = baseline == compared.raw and now.verdict in ("gain", "loss")
 halves = cross.verdict if cross else ""
 others = crossed(space, compared, halves) if judged else ""

@@ -50,4 +50,5 @@ def test_of_thin_halves_nothing_is_said_but_that_they_are(place, turned):
     few.write_text("".join((place / "turned.csv").read_text().splitlines(keepends=True)[:40]))
     at = until(start("whitening", **turned | {"data": str(few)}))
     assert said(at, "A half has too few sentences for so many directions: what its map loses, the whole one may not")
+    assert deltas(at)["Spearman, cross-fitted"].endswith(" by halves too small to tell")
     assert not any("new text" in delta for delta in deltas(at).values())

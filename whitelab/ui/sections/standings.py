@@ -45,6 +45,11 @@ class Standings:
         fits = dict.fromkeys((*OWN_SENTENCES, self.compared.fit))
         return tuple(self.compared.with_(fit=fit) for fit in fits if fit != "cross" or not self.no_cross)
 
+    @cached_property
+    def thin(self) -> bool:
+        """Whether the halves of the pairs, where there are any, are too small to tell of the whole map."""
+        return not self.no_cross and thin_halves(self.space, self.compared, self.scope("task").score.rank)
+
     def standing(self, setting: Setting, baseline: Setting | None = None) -> Standing:
         """A setting against the baseline, or another one."""
         every = self.settings + self.scopes
@@ -136,8 +141,7 @@ def fit_scopes(standings: Standings) -> None:
         apart = standings.standing(task.score.setting, cross.score.setting)
         name, raw = LABELS.inline(standings.compared.whitening), standings.standing(standings.compared.raw)
         with st.container(key="said-fitting"):
-            thin = thin_halves(standings.space, standings.compared, task.score.rank)
-            st.markdown(verdict.fitting(task, cross, apart, name, raw, thin))
+            st.markdown(verdict.fitting(task, cross, apart, name, raw, standings.thin))
     else:
         st.markdown(f"Cross-fitting is not possible here: {standings.no_cross}.")
     found = [standings.standing(setting, standings.compared.raw) for setting in standings.scopes]
