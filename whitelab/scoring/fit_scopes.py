@@ -24,9 +24,9 @@ from whitelab.statistics.moments import Moments
 
 # A table of all sentences along every direction is kept up to this size, so that moving k is reading it.
 _TURNED_BYTES = 2**26
-# Sentences a direction, below which halves are thin. Those of 400 of STS-B's training pairs (1.04 a direction) scored
-# PCA whitening 4 to 13 points below raw in layers 0 to 4 of the bundled model; the map of all 400 gained 4 to 8 on
-# 2 500 other pairs. From halves of 1.56 on the two agreed.
+# Sentences a direction, below which halves are thin. Those of 400 of STS-B's training pairs (1.02 a direction) scored
+# PCA whitening 5 to 12 points below raw in layers 0 to 4 of the bundled model; the map of all 400 gained 4 to 8 on
+# other pairs. From halves of 1.52 on the two agreed (docs/findings.md).
 _THIN = 1.5
 HALVED = ("task", "splits", EVERY)  # scopes that leave no sentence of the task out, measured by halves of themselves
 _MAPS_KEPT = 256  # maps of rows, each some 3 MB at 768 dimensions: more than the pairs of 13 layers under two folds
