@@ -66,16 +66,22 @@ def bits_frontier(
             ring = [(own[at][1]["bytes"] * aside[at], values[at])]
             add_marks(figure, ring, "circle-open", size=20, marker={"color": MARK}, hoverinfo="skip")
     level(figure, rows[0]["score"], "raw", rule(variant_colour("none"), "dash"), digits)
-    ticks: list[int] = []
-    for row in sorted(rows, key=lambda row: (row["whitening"] != rows[0]["whitening"], row["bytes"])):  # raw's first
-        if all(max(row["bytes"], tick) > 1.12 * min(row["bytes"], tick) for tick in ticks):
-            ticks.append(row["bytes"])
+    ticks = _ticks(rows)
     figure.update_xaxes(title="Bytes a vector", type="log", tickvals=ticks, ticktext=list(map(spaced, ticks)))
     figure.update_yaxes(title=metric)
     words = [
         f"{spaced(row['bytes'])} bytes {row['score']:{form}} by {row['code']}" for row in rows if row["on_frontier"]
     ]
     return finish(figure, in_words(f"{metric} by bytes a vector", words), heights.TALL, right=NAMED, **CLICKABLE)
+
+
+def _ticks(rows: Sequence[Mapping]) -> list[int]:
+    """Sizes far enough apart to be written: those of raw vectors, and others where none of these is near."""
+    ticks: list[int] = []
+    for row in sorted(rows, key=lambda row: (row["whitening"] != rows[0]["whitening"], row["bytes"])):
+        if all(max(row["bytes"], tick) > 1.12 * min(row["bytes"], tick) for tick in ticks):
+            ticks.append(row["bytes"])
+    return ticks
 
 
 def cosine_scale(
