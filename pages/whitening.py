@@ -71,7 +71,7 @@ with st.container(key="few-words"):
             "amplifies. The held-out isotropy (0 to 1) says how round the space is for sentences that were not fitted on.",
         ),
     )
-words = verdict.sentence(now, name, against, spaced(space.n_pairs), verdict.against(cross, others))
+words = verdict.sentence(now, name, against, spaced(space.n_pairs), verdict.by_halves(cross, others))
 if now.verdict == "gain" and compared.k and curve_of(space, compared).best_k == compared.k:
     words += f" And k = {compared.k} is the best on these very pairs, which flatters it."
 with st.container(key="said-verdict"):

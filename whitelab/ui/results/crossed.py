@@ -23,10 +23,12 @@ def crossed(space: LayerEmbeddings, setting: Setting, averaged: str = "") -> str
         return ""
     cross = setting.with_(fit="cross")
     try:
-        raw, own, halves = (number_of(space, one) for one in (setting.raw, setting, cross))
+        if thin_halves(space, setting, number_of(space, setting).rank):
+            return ""
+        scores = [number_of(space, one).spearman for one in (setting.raw, setting, cross)]
     except ValueError:  # too few pairs for two halves
         return ""
-    if None in (scores := [one.spearman for one in (raw, own, halves)]) or thin_halves(space, setting, own.rank):
+    if None in scores:
         return ""
     if p_against_raw(space, cross) >= LEVEL if at_once else averaged == "chance":
         return "chance"

@@ -6,8 +6,8 @@ import streamlit as st
 
 # Words of headline numbers wrap in lines of like length and are never cut, and four of them stand two by two in a
 # narrow window, as do a new run's choices, whose names are long; three stand side by side but on a phone; code and
-# lists of neighbours have the whole of its width. The live
-# score stays in sight while the bar scrolls to the knob that moves it.
+# lists of neighbours have the whole of its width. The live score stays in sight while the bar scrolls to the knob that
+# moves it.
 # What stands below headline numbers, a verdict and an explanation stays where it is when these have more to say: their
 # room for it is always there (but where it would leave a third of a phone empty), the more so what they once took
 # (`--room`, rooms.js), and less where their words are few (`--least`); a k that is offered stands beside its

@@ -81,7 +81,7 @@ def on_others(crossed: str) -> str:
     return f"{shown[crossed]} on new text" if crossed else ""
 
 
-def against(cross: Standing | None, crossed: str) -> str:
+def by_halves(cross: Standing | None, crossed: str) -> str:
     """What halves that show another change (`crossed`) say against one that looks real; empty where they show it."""
     if cross is None or not crossed:
         return ""
