@@ -1,0 +1,26 @@
+"""Gold scores of which little follows: all equal, or hardly any pair alike."""
+
+import pytest
+from tiny import SENTENCES
+
+from .visiting import said, start, until
+
+
+def judged(place, name: str, gold) -> dict[str, str]:
+    """The query of a visit to pairs with these gold scores."""
+    rows = zip(SENTENCES[::2], SENTENCES[1::2], gold, strict=False)
+    (place / f"{name}.csv").write_text("".join(f"{a},{b},{score}\n" for a, b, score in rows))
+    return {"model": str(place / "model"), "data": str(place / f"{name}.csv"), "layers": "1"}
+
+
+@pytest.mark.parametrize("alike", [1, 9, 10])
+def test_an_alignment_of_few_pairs_is_said_to_be_one(place, alike):
+    at = until(start("uniformity", **judged(place, f"alike{alike}", [4.5] * alike + [1, 2, 3] * 10)))
+    assert any("so few say little of others" in one.value for one in at.warning) is (alike < 10)
+
+
+def test_of_gold_that_is_all_equal_nothing_moves_towards_it_and_no_sentences_are_equally_far_apart(place):
+    query = judged(place, "equal", [3] * 60)
+    assert said(until(start("whitening", **query)), "of one gold score for all, no rank is nearer to gold")
+    assert said(at := until(start("dimensions", **query)), "there is no direction left to keep, so the curve is flat")
+    assert not said(at, "so all sentences are equally far apart")
