@@ -254,7 +254,9 @@ def killed(place):
     return folder
 
 
-def test_a_killed_process_loses_the_steps_since_its_last_checkpoint_and_nothing_else(killed, usual, tmp_path, capsys):
+def test_a_killed_process_loses_the_steps_since_its_last_checkpoint_and_nothing_else(
+    killed, usual, place, tmp_path, capsys
+):
     shutil.copytree(killed, usual / "mine")
     run = find_run("mine")
     assert runs.runs() == (run,)
@@ -266,7 +268,8 @@ def test_a_killed_process_loses_the_steps_since_its_last_checkpoint_and_nothing_
     assert died.message == f"it died at step {died.step}; it can be resumed from step {run.checkpoint}"
     with pytest.raises(RunError, match="run='mine' is died already: resume it"):
         next(run.follow())
-    assert main(["train", "--resume", "--out", str(run.folder), "--json", "--device", "cpu"]) == 0
+    again = ["train", "--json", "--out", run.folder, *options(place), "--resume"]  # the same command, and --resume
+    assert main([*map(str, again)]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert lines[-1]["summary"]["state"] == "finished"
     whole = create(run.config, *run.data(), tmp_path / "whole")
@@ -573,5 +576,5 @@ def test_a_resumed_command_takes_no_other_settings(killed, command):
     for option, value in (("--eval", "demo"), ("--task", "stsb"), ("--split", "dev"), ("--columns", "a")):
         status, _, err = command("train", "--resume", "--out", killed, option, value)
         assert status == 2
-        assert f"{option} must not be given with --resume, as the run keeps its own pairs: leave it out" in err
+        assert f"{option} must name the pairs with which the run was begun, which it keeps (scored on pairs.csv" in err
     assert find_run(killed).records() == records != ()

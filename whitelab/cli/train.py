@@ -37,7 +37,7 @@ _TRAIN = {
 # What a line says of a step.
 _SHOWN = ("loss", "gradient_norm", "spearman", "alignment", "uniformity", "effective_rank")
 
-# Options that say what a new run is scored on; a run that is resumed has its pairs in its folder.
+# Options that say what a run is scored on; one that is resumed has its pairs in its folder.
 _PAIRS = ("eval", "task", "split", "columns")
 
 
@@ -82,7 +82,7 @@ def run(args):
         if args.out is None:
             raise RunError("--resume needs --out, the folder or the name of the run")
         run = find_run(args.out)
-        _check_resumed(args, run.config)
+        _check_resumed(args, run)
     else:
         run = _new_run(args)
     try:
@@ -134,14 +134,26 @@ def _given(args) -> dict:
     return {name: getattr(args, name) for name in _TRAIN if getattr(args, name) is not None}
 
 
-def _check_resumed(args, config) -> None:
-    """Raise RunError for an option that is not what the run was begun with, or that only a new run takes."""
+def _pairs(args):
+    """The pairs of --eval; None without it."""
+    from whitelab.cli.spaces import of_split
+    from whitelab.datasets import load
+
+    read = partial(load, args.eval, args.task, columns=args.columns or ())
+    return None if args.eval is None else of_split(args.split, read)
+
+
+def _check_resumed(args, run) -> None:
+    """Raise RunError for an option that is not what the run was begun with."""
     from whitelab.training.objectives import canonical
     from whitelab.training.runs import RunError
 
-    for name in _PAIRS:
-        if getattr(args, name) is not None:
-            raise RunError(f"--{name} must not be given with --resume, as the run keeps its own pairs: leave it out")
+    config, given = run.config, [name for name in _PAIRS if getattr(args, name) is not None]
+    if given and (args.eval is None or _pairs(args).fingerprint != run.pairs_fingerprint):
+        begun = f"scored on {config.evaluation}" if config.evaluation else "scored on nothing"
+        raise RunError(
+            f"--{given[0]} must name the pairs with which the run was begun, which it keeps ({begun}): leave it out"
+        )
     given = _given(args) | ({} if args.corpus is None else {"corpus": args.corpus})
     given |= {"objective": canonical(args.objective)} if args.objective else {}
     for name, value in given.items():
@@ -151,8 +163,7 @@ def _check_resumed(args, config) -> None:
 
 def _new_run(args):
     from whitelab.base.wording import quantity
-    from whitelab.cli.spaces import of_split
-    from whitelab.datasets import load, tabs_note
+    from whitelab.datasets import tabs_note
     from whitelab.scoring.fit_text import scope_text
     from whitelab.statistics.geometry import usual_positives
     from whitelab.training import TrainConfig
@@ -165,8 +176,7 @@ def _new_run(args):
                 raise ValueError(f"--{name.replace('_', '-')} goes with --eval, the pairs that are scored")
     if args.corpus is None:
         raise ValueError("--corpus must name a text file, one sentence a line")
-    read = partial(load, args.eval, args.task, columns=args.columns or ())
-    pairs = None if args.eval is None else of_split(args.split, read)
+    pairs = _pairs(args)
     scored = "" if pairs is None else f"{pairs.source}, {pairs.split} ({quantity(pairs.n_pairs, 'pair')})"
     config = replace(config, corpus=args.corpus, evaluation=scored)
     if pairs is not None and args.positives is None:
