@@ -22,6 +22,8 @@ from tiny import SENTENCES, untimed, write_reversed
 
 import whitelab
 from whitelab.cli import main
+from whitelab.datasets import DEMO
+from whitelab.encoding.precomputed import npz_bytes
 from whitelab.store import held_folder
 from whitelab.training import StepRecord, TrainConfig
 from whitelab.training.objectives import OBJECTIVES
@@ -700,13 +702,33 @@ def test_a_visitors_own_pairs_are_trained_and_scored_on_and_their_file_is_named_
     assert at.button(key="start-run").disabled
 
 
+def test_a_run_is_scored_on_what_the_bar_has_until_other_pairs_are_chosen(small):
+    at = until(start("training", **small, start=small["model"], batch="16", corpus=DEMO), drawn)
+    assert said(at, "To be trained:", "scored on pairs.csv, all (60 pairs)")
+    assert f"scored = whitelab.load({small['data']!r}, 'pairs', 'all')" in code(at)
+    choose(at, drawn, data=DEMO)
+    assert said(at, "To be trained:", f"scored on {whitelab.load(DEMO).source}, all")
+    choose(at, drawn, data=small["data"], scored=DEMO)
+    assert said(at, "To be trained:", f"scored on {whitelab.load(DEMO).source}, all")
+
+
+def test_vectors_in_the_bar_are_nothing_to_train_for(small):
+    pairs = whitelab.load(small["data"])
+    space = whitelab.embed_pairs(whitelab.load_encoder(small["model"]), pairs)[0]
+    at = upload(until(start("data", **small)), npz_bytes(pairs, space), "mine.npz", "vectors-files")
+    press(at, "use-vectors")
+    at = until(go_to(at, "training"), lambda at: said(at, "The bar has no sentences to score on"))
+    assert at.button(key="start-run").disabled
+    assert not choose(at, drawn, scored=DEMO).button(key="start-run").disabled
+
+
 def test_two_uploads_of_equally_many_pairs_are_two_things_to_be_scored_on(small):
     scored = []
     for word in ("man", "cat", "man"):
         rows = "".join(f"a {word} plays {i},a dog runs {i},{i % 5}\n" for i in range(60))
         at = until(start("data", **small))
         press(upload(at, f"sentence1,sentence2,score\n{rows}".encode()), "use-file")
-        choose(until(go_to(at, "training"), drawn), drawn, start=small["model"], corpus=OWN, scored=OWN, batch=16)
+        choose(until(go_to(at, "training"), drawn), drawn, start=small["model"], corpus=OWN, batch=16)
         said = "\n".join(one.value.replace("\\", "") for one in at.caption)
         scored += re.findall(r"scored on (upload \w+ \(60 pairs\))", said)
     assert len(scored) == 3

@@ -18,6 +18,7 @@ from whitelab.ui.widgets.address import bound, one_of
 from whitelab.ui.widgets.typed import typed_choice
 
 REFUSED = "refused"  # session_state: why the model or the data of this run cannot be had
+_CHOSEN = "data-chosen"  # session_state: what `choose` gave in this run
 TO_DEMO = "data-gone"  # session_state: whether the bar goes back to the demonstration set
 ELSEWHERE = "read-elsewhere"  # session_state: page that reads what is refused, key of its box, source
 LOOKED_LATELY = 2.0  # seconds for which what lies at a place is taken to be what lay there
@@ -57,8 +58,19 @@ def tokens_of(*pairs) -> tuple[int, int]:
     return guess_tokens(sentences), len(sentences)
 
 
+def current() -> Chosen | None:
+    """What the bar has in this run, None where it says what is wrong with it."""
+    return st.session_state.get(_CHOSEN)
+
+
 def choose() -> Chosen | None:
     """The data, its task and split; None after saying what is wrong with it."""
+    st.session_state[_CHOSEN] = None
+    st.session_state[_CHOSEN] = chosen = _chosen()
+    return chosen
+
+
+def _chosen() -> Chosen | None:
     source = _source()
     if source in (UPLOADED, own_data.LABEL) or source.startswith(PREFIX):
         own = own_data.current()

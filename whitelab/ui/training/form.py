@@ -11,8 +11,8 @@ import streamlit as st
 
 from whitelab import datasets
 from whitelab.base.wording import plain, quantity, spaced
-from whitelab.datasets import BUNDLED_SETS, DataError, SentencePairs, Upload
-from whitelab.datasets.layouts import file_at
+from whitelab.datasets import BUNDLED_SETS, DataError, SentencePairs, TaskInfo, Upload
+from whitelab.datasets.layouts import MEMORY, file_at
 from whitelab.encoding.catalogue import Size, guess_tokens
 from whitelab.encoding.checkpoints import ModelFiles, on_disk
 from whitelab.encoding.names import BUNDLED, ONE_LAYER, ModelError, ModelName, allowed
@@ -24,6 +24,7 @@ from whitelab.training.objectives import OBJECTIVES
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.kept import kept
 from whitelab.ui.results.study import remembered
+from whitelab.ui.sidebar import data as bar
 from whitelab.ui.sidebar import knobs, model, own_data
 from whitelab.ui.sidebar.data import TITLES, pairs_of, tokens_of
 from whitelab.ui.sidebar.own_data import UPLOADED, OwnData
@@ -40,7 +41,8 @@ KEPT = "The run keeps a copy on this machine to be resumed from; the name of you
 _START = "start-download"  # what is asked for: a start that is not here yet
 _MOST = 1_000_000  # that a number may be
 OWN = "own"  # the visitor's upload, as sentences or as pairs to score on
-_DATA_NAMES = TITLES | {UPLOADED: "Uploaded text file", OWN: own_data.LABEL}
+BAR = "bar"  # what the bar has, as pairs to score on
+_DATA_NAMES = TITLES | {UPLOADED: "Uploaded text file", OWN: own_data.LABEL, BAR: "The data of the bar"}
 
 
 def draw(known: Sequence[Entry]) -> TrainingPlan | None:
@@ -221,30 +223,45 @@ def _scored() -> Scored | None:
         "Pairs with gold similarity that say how good the space is, and which step is kept as the model. Type the path "
         "of a folder or file."
     )
-    data = typed_data("Scored on", "scored", [*BUNDLED_SETS, *_own_name()], _DATA_NAMES, words)
-    if data in (OWN, own_data.LABEL):
-        own = _own()
-        if own is None:
+    data = typed_data("Scored on", "scored", [BAR, *BUNDLED_SETS, *_own_name()], _DATA_NAMES, words)
+    here = None
+    if data in (BAR, _DATA_NAMES[BAR]):
+        here = bar.current()
+        upload = here is not None and here.info.layout == MEMORY
+        if here is None or (upload and not _own_name()):
+            st.info("The bar has no sentences to score on. Choose pairs here.", icon=":material/link_off:")
             return None
-        st.caption(KEPT)
-        tokens = kept("tokens-own", own.key, lambda: guess_tokens(own.pairs.sentences))
-        pairs = _unnamed(own.pairs)
-        # Runs of two uploads are told apart by what these hold: a name of its own would say whose it is.
-        return Scored(pairs, f"upload {pairs.fingerprint[:6]}", f"{own.code}\nscored = pairs\n", (), tokens)
+        data = OWN if upload else here.source
+    if data in (OWN, own_data.LABEL):
+        return _scored_own()
     try:
-        tasks = {one.name: one for one in datasets.discover(data)}
-        name = address.one_of("Task scored on", tasks, "scored-task", next(iter(tasks)))
-        task = tasks[name]
+        task = here.info if here else _task_scored_on(data)
         usual = next((one for one in ("dev", "test") if one in task.splits), task.splits[0])
         split = address.one_of("Split scored on", task.splits, "scored-split", usual)  # decides which step is kept
-        asked = (data, name, split, True, file_stamp(task.files))
+        asked = (data, task.name, split, True, file_stamp(task.files))
         pairs = pairs_of(*asked)
     except DataError as error:
         st.error(plain(str(error)))
         return None
     if pairs.problems:
         st.caption(f"{quantity(len(pairs.problems), 'malformed row is', 'malformed rows are')} left out.")
-    return Scored.of(data, name, split, pairs, tokens_of(*asked)[0])
+    return Scored.of(data, task.name, split, pairs, tokens_of(*asked)[0])
+
+
+def _task_scored_on(data: str) -> TaskInfo:
+    tasks = {one.name: one for one in datasets.discover(data)}
+    return tasks[address.one_of("Task scored on", tasks, "scored-task", next(iter(tasks)))]
+
+
+def _scored_own() -> Scored | None:
+    own = _own()
+    if own is None:
+        return None
+    st.caption(KEPT)
+    tokens = kept("tokens-own", own.key, lambda: guess_tokens(own.pairs.sentences))
+    pairs = _unnamed(own.pairs)
+    # Runs of two uploads are told apart by what these hold: a name of its own would say whose it is.
+    return Scored(pairs, f"upload {pairs.fingerprint[:6]}", f"{own.code}\nscored = pairs\n", (), tokens)
 
 
 def _unnamed(pairs: SentencePairs) -> SentencePairs:
