@@ -13,6 +13,11 @@ from whitelab.encoding import architectures, embed
 WRONG = {
     "no command": ([], "the following arguments are required: COMMAND"),
     "unknown command": (["teach"], "invalid choice: 'teach'"),
+    "unknown option of a step": (
+        ["corpus", "search", "a", "--query", "b", "--topp", "3"],
+        "corpus search: error: unrecognized arguments: --topp 3; did you mean --top?",
+    ),
+    "folder of a step that is not there": (["corpus", "fit", "nowhere"], "corpus fit: error: nowhere: no such file"),
     "unknown option": (["score", "--colour", "red"], "score: error: unrecognized arguments: --colour red"),
     "an option like it": (["score", "--whitning=pca"], "arguments: --whitning=pca; did you mean --whitening?"),
     "an option by its other name": (["compare", "--protocl", "su"], "--protocl su; did you mean --protocol?"),
@@ -34,7 +39,7 @@ WRONG = {
     "k in the variant": (["score", "--whitening", "pca@64"], "; its k goes in --k"),
     "k in the variant of a curve": (
         ["kcurve", "--whitening", "pca@64"],
-        "shuffled_group, all_but_the_top, common_component",
+        "all_but_the_top, common_component, r2, prefix, clusters, flow\n",  # which has no --k to send it to
     ),
     "unknown pooling": (["score", "--pooling", "max"], "invalid choice: 'max'"),
     "unknown aggregate": (["score", "--aggregate", "sum"], "invalid choice: 'sum'"),

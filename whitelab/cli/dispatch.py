@@ -29,11 +29,13 @@ class _Store(argparse.Action):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose namespaces say which option each of their values is of (`spelled`), and which were `given`."""
+    """A parser whose namespaces say which option each of their values is of (`spelled`), which were `given`, and which
+    parser read the last word (`parser`): that of a step, where the command has steps."""
 
     def __init__(self, *names, **options):
         super().__init__(*names, **options)
         self.register("action", None, _Store)  # of an option that names no action
+        self.set_defaults(parser=self)
 
     def add_argument(self, *names, **options):
         action = super().add_argument(*names, **options)
@@ -60,8 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 module.add_options(sub)
         args, rest = parser.parse_known_args(argv)
         if rest:
-            command = commands.choices[args.command]
-            command.error(_unknown(rest, command._option_string_actions))
+            args.parser.error(_unknown(rest, args.parser._option_string_actions))
         warnings.simplefilter("ignore")
         with options_of(args):
             for result, lines in _results(args):
@@ -73,7 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if not _is_for_the_user(error):
             raise
-        print(f"{program()} {chosen}: error: {in_options(' '.join(_worded(error).split()), args)}", file=sys.stderr)
+        asked = args.parser.prog if args else f"{program()} {chosen}"
+        print(f"{asked}: error: {in_options(' '.join(_worded(error).split()), args)}", file=sys.stderr)
         return 2
     return 0
 
