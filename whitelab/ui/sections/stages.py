@@ -61,6 +61,11 @@ class Stages:
         return study(moves, self.opened.space, self.before.setting, self.after.setting)
 
     @property
+    def graded(self) -> bool:
+        """Whether people graded some pair above another, so that a rank can be nearer to gold."""
+        return not is_constant(self.opened.space.gold)
+
+    @property
     def pairs(self) -> str:
         """The number of pairs."""
         return spaced(self.opened.space.n_pairs)
@@ -161,7 +166,9 @@ def _ranks(move: Move | None) -> str:
 
 def moved_pairs(stages: Stages) -> None:
     """The pairs that moved most, with their text."""
-    which = choice("Show", WHICH, key="moved", bind="query-params", label_visibility="collapsed")
+    which = "all"
+    if stages.graded:
+        which = choice("Show", WHICH, key="moved", bind="query-params", label_visibility="collapsed")
     moves = stages.moves
     towards, away, past = (sum(_direction(one) == way for one in moves) for way in (*WHICH[1:], PAST))
     found = [one for one in moves if which in ("all", _direction(one))]
@@ -175,7 +182,7 @@ def moved_pairs(stages: Stages) -> None:
     ranked = (
         f"{spaced(towards)} of {stages.pairs} pairs moved towards their gold rank and {spaced(away)} away from it"
         + (f"; {spaced(past)} crossed it and ended as far from it as before" if past else "")
-        if len({move.gold for move in moves}) > 1
+        if stages.graded
         else f"{spaced(len(moves))} of {stages.pairs} pairs moved; of one gold score for all, no rank is nearer to gold"
     )
     with st.container(key="said-moved"):
@@ -208,7 +215,7 @@ def _records(stages: Stages, moves: Sequence[Move]) -> list[dict]:
             "rank_after": move.after,
             "rank_gold": move.gold,
             "change": move.change,
-            "direction": _direction(move),
+            "direction": _direction(move) if stages.graded else None,
             "baseline": stages.before.setting.whitening,
         }
         for move in moves
