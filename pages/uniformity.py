@@ -2,8 +2,7 @@
 
 import streamlit as st
 
-from whitelab.base.wording import capitalised, layers_in_words, quantity
-from whitelab.lessons.lesson import FEW
+from whitelab.base.wording import capitalised, layers_in_words
 from whitelab.statistics import geometry
 from whitelab.ui.frame.page import close_page, open_page
 from whitelab.ui.frame.variants import LABELS, variant_picker
@@ -48,10 +47,8 @@ headlines(
         )
     )
 )
-if undefined := geometry.no_positives(space.gold, positives):
-    st.warning(f"{capitalised(undefined)}.")
-elif (similar := len(geometry.positives(space.gold, positives))) < FEW:
-    st.warning(f"Alignment is the mean over {quantity(similar, 'positive pair')}: so few say little of others.")
+if said := geometry.alignment_note(space.gold, positives):
+    st.warning(f"{capitalised(said)}.")
 spread_plane.draw(space, compared, tuple(paths), positives)
 
 close_page(

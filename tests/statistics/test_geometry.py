@@ -270,7 +270,10 @@ def test_a_gold_score_of_4_is_positive_under_ge4_only(space):
         rows = geometry.positives(space.gold, rule)
         by_rule[rule] = geometry.alignment(x[space.first[rows]], x[space.second[rows]])
         assert by_rule[rule] == pytest.approx(reference.alignment(a, b))
-    assert [geometry.no_positives(gold[:2], rule) == "" for rule in ("gt4", "ge4")] == [False, True]
+    some = {rule: geometry.alignment_note(gold[:2], rule) for rule in ("gt4", "ge4")}
+    assert some["gt4"].startswith("alignment is not defined: no pair has gold > 4")
+    assert some["ge4"] == "alignment over 1 positive pair says little of others"
+    assert [bool(geometry.alignment_note(torch.full((n,), 5.0))) for n in (9, 10)] == [True, False]
     assert by_rule["gt4"] != pytest.approx(by_rule["ge4"])
     with pytest.raises(ValueError, match="positives='gt3' must be one of gt4, ge4, top"):
         geometry.positives(gold, "gt3")
@@ -282,13 +285,13 @@ def test_the_top_fifth_is_the_same_pairs_on_every_scale(low, high):
     assert geometry.positives(gold, "top").tolist() == geometry.positives(gold, "ge4").tolist()
     scaled = (low + gold * (high - low) / 5).round(decimals=9)
     assert geometry.positives(scaled, "top").tolist() == geometry.positives(gold, "ge4").tolist()
-    assert geometry.no_positives(scaled, "top") == ""
+    assert geometry.alignment_note(scaled, "top") == ""
     for low, span in product(
         range(-20, 21, 3), range(5, 105, 5)
     ):  # in tenths; a pair at 4/5 is in, whatever is rounded
         ends = torch.tensor([low / 10, (low + 4 * span / 5) / 10, (low + span) / 10], dtype=torch.float64)
         assert geometry.positives(ends, "top").tolist() == geometry.positives(ends.float(), "top").tolist() == [1, 2]
-    assert "the top fifth ('top') goes with any scale" in geometry.no_positives(gold / 5)
+    assert "the top fifth ('top') goes with any scale" in geometry.alignment_note(gold / 5)
 
 
 @pytest.mark.parametrize(
@@ -304,7 +307,7 @@ def test_simcses_rule_is_for_scores_that_run_to_5(low, high, rule):
 def test_no_pair_is_in_the_top_fifth_of_scores_that_are_all_the_same():
     for gold in (torch.full((4,), 3.0), torch.empty(0)):
         assert geometry.positives(gold, "top").tolist() == []
-        assert geometry.no_positives(gold, "top").endswith("in the top fifth of its range, all have the same")
+        assert geometry.alignment_note(gold, "top").endswith("in the top fifth of its range, all have the same")
 
 
 # Spectra

@@ -22,15 +22,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args):
-    from whitelab.statistics.geometry import POSITIVES, no_positives, positives, usual_positives
+    from whitelab.statistics.geometry import POSITIVES, alignment_note, positives, usual_positives
     from whitelab.sweeps import layer_measures
     from whitelab.sweeps.layer_profiles import as_record, losses, shape
 
     setting = setting_of(args)
     space, pairs, source, _ = open_space(args, setting)
     rule = args.positives or usual_positives(space.gold)
-    if undefined := no_positives(space.gold, rule):
-        note(undefined)
+    if said := alignment_note(space.gold, rule):
+        note(said)
     space = for_sweeps(args, space, setting)
     sentences = pairs.sentences if getattr(source, "has_text", True) else None
     show = progress("measuring", "spaces")

@@ -26,7 +26,7 @@ from whitelab.encoding.names import ONE_LAYER, ModelError
 from whitelab.encoding.pooling import POOLINGS
 from whitelab.scoring.score import reversed_note
 from whitelab.scoring.setting import Setting
-from whitelab.statistics.geometry import no_positives
+from whitelab.statistics.geometry import alignment_note
 from whitelab.sweeps.layer_profiles import losses, shape
 from whitelab.training import health, objectives
 from whitelab.training.batches import Batches, derived
@@ -176,7 +176,7 @@ class Trainer:
             notes.append(f"{cut_note(self.batches.truncated, 'sentence', self.config.max_length)} for training")
         if self.evaluation is not None:
             gold, rule = torch.tensor(self.evaluation.gold), self.config.positives
-            notes += reversed_note(found.spearman, self.evaluation.n_pairs), no_positives(gold, rule)
+            notes += reversed_note(found.spearman, self.evaluation.n_pairs), alignment_note(gold, rule)
         return replace(found, note="; ".join(filter(None, notes)), seconds=time.perf_counter() - began)
 
     @torch.inference_mode(False)

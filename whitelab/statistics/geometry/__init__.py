@@ -34,7 +34,7 @@ from whitelab.statistics.geometry.isotropy import (
 from whitelab.statistics.geometry.losses import (
     POSITIVES,
     alignment,
-    no_positives,
+    alignment_note,
     positives,
     uniformity,
     uniformity_floor,
@@ -74,7 +74,7 @@ __all__ = [
     "mle_dimension",
     "nearest",
     "nearest_rows",
-    "no_positives",
+    "alignment_note",
     "norm_correlation",
     "normalize",
     "norms",

@@ -19,6 +19,7 @@ from whitelab.base.checks import (
 )
 from whitelab.base.devices import own_precision, threads_on
 from whitelab.base.threads import side_by_side
+from whitelab.base.wording import quantity
 from whitelab.statistics.geometry.cosines import normalize, row_weights
 
 # Sentence pairs that count as "positive" in the alignment loss. SimCSE's footnote 3 says gold above 4;
@@ -26,6 +27,7 @@ from whitelab.statistics.geometry.cosines import normalize, row_weights
 # from 0 to 5, of which the top fifth begins at 4.
 POSITIVES = {"gt4": "gold > 4", "ge4": "gold >= 4", "top": "gold in the top fifth of its range"}
 
+_FEW = 10  # positive pairs below which their mean says little of others
 _MANY_ROWS = 1024
 _T_IN_FLOAT32 = 4  # above it a few pairs outweigh all others, and float32's errors no longer average out
 _ROWS_PER_TILE = 512  # on a processor: its cache holds 2 MB
@@ -128,10 +130,10 @@ def usual_positives(gold: Float[Tensor | np.ndarray, "p"]) -> str:
     return "gt4" if len(gold) and gold.min() >= 0 and 4 < gold.max() <= 5 else "top"
 
 
-def no_positives(gold: Float[Tensor | np.ndarray, "p"], rule: str = "gt4") -> str:
-    """Why alignment is not defined where no pair is positive; empty where one is."""
-    if len(positives(gold, rule)):
-        return ""
+def alignment_note(gold: Float[Tensor | np.ndarray, "p"], rule: str = "gt4") -> str:
+    """Why alignment is not defined, where no pair is positive, or says little of other pairs; empty where neither."""
+    if count := len(positives(gold, rule)):
+        return f"alignment over {quantity(count, 'positive pair')} says little of others" * (count < _FEW)
     why = (
         "all have the same"
         if rule == "top"
