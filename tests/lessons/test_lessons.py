@@ -622,6 +622,12 @@ def test_a_partner_or_two_are_no_less_often(space, monkeypatch, pairs, lost, way
     assert answered(7, 3, space).value.startswith(way)
 
 
+@pytest.mark.parametrize(("there", "words"), [(8, "Whether the partner is found hardly changes"), (10, "Nearly every")])
+def test_only_where_nearly_all_partners_were_there_was_no_room_to_rise(space, monkeypatch, there, words):
+    monkeypatch.setattr(hubs.Neighbours, "partners", lambda *_: torch.arange(10) < there)
+    assert words in answered(7, 3, space).words
+
+
 def test_similar_is_what_the_pages_take_for_positive_at_first(space):
     edge = replace(space, gold=space.gold.index_fill(0, torch.arange(5), 4.0))
     assert similar(edge).tolist() == geometry.positives(edge.gold).tolist()

@@ -192,8 +192,8 @@ def beats_raw(space: LayerEmbeddings) -> Answer:
         )
     if is_thin(fitted := len(unseen(space).rows.unique()), space.dim):
         verdict += (
-            f" These maps had {spaced(fitted)} sentences for {space.dim} directions: with more, those that whiten may "
-            "gain where they lose here."
+            f" These maps had {spaced(fitted)} sentences for {space.dim} directions: with more, what those that whiten "
+            "gain or lose here may turn round."
         )
     closing = "(The page below uses all pairs and a map fitted on all of them, so its numbers differ.)"
     words = f"Against the same layers raw, with 95 % intervals:\n{every}\n\n{verdict} {closing}"

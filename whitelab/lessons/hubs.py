@@ -6,10 +6,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from whitelab.base.wording import quantity, spaced
+from whitelab.base.wording import spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons.lesson import (
-    FEW,
     SCORE,
     Answer,
     Choice,
@@ -17,6 +16,7 @@ from whitelab.lessons.lesson import (
     NoAnswer,
     Number,
     Step,
+    check_similar,
     marked_similar,
     moved,
     setting_on,
@@ -82,8 +82,7 @@ def partners_in(space: LayerEmbeddings, rows: Int[Tensor, "m"]) -> tuple[Int[Ten
     pairs = similar(space)
     first, second = place[space.first[pairs]], place[space.second[pairs]]
     there = (first >= 0) & (second >= 0) & (first != second)
-    if (count := int(there.sum())) < FEW:
-        raise NoAnswer(f"{quantity(count, 'pair')} of similar sentences are too few: {FEW} are needed")
+    check_similar(int(there.sum()))
     return first[there], second[there]
 
 
@@ -180,7 +179,7 @@ def partners(space: LayerEmbeddings) -> Answer:
     way, shared = moved(raw, white, close), near[0].shared(near[1])
     agree = (
         "Nearly every partner was on its list already, so there was hardly any room to rise."
-        if way == "stays" and raw >= 100 - close
+        if way == "stays" and raw >= 100 - _NEAR
         else "Whether the partner is found hardly changes here, whatever the score does."
         if way == "stays"
         else "Search and score agree here."

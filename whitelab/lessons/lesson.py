@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from whitelab.base.wording import in_percent, spaced
+from whitelab.base.wording import in_percent, quantity, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import halves
 from whitelab.scoring.score import Score, score
@@ -337,6 +337,13 @@ def similar(space: LayerEmbeddings) -> Int[Tensor, "m"]:
     if not len(pairs):
         raise NoAnswer("every pair here has the same gold score, so that none is more similar than others")
     return pairs
+
+
+def check_similar(count: int) -> None:
+    """Raise NoAnswer for fewer similar pairs than `FEW`."""
+    if count < FEW:
+        pairs = quantity(count, "pair of similar sentences is", "pairs of similar sentences are")
+        raise NoAnswer(f"{pairs} too few: {FEW} are needed")
 
 
 def marked_similar(space: LayerEmbeddings) -> str:

@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-from whitelab.base.wording import quantity
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons.lesson import (
-    FEW,
     SCORE,
     Answer,
     Choice,
@@ -13,6 +11,7 @@ from whitelab.lessons.lesson import (
     NoAnswer,
     Number,
     Step,
+    check_similar,
     marked_similar,
     moved,
     setting_on,
@@ -55,8 +54,7 @@ def spread(space: LayerEmbeddings, text: str) -> Spread:
     """What a setting makes of the sentences. Raises NoAnswer for few similar pairs, and as `spearman`."""
     setting = setting_on(space, text)
     score = spearman(space, setting)
-    if (count := len(similar(space))) < FEW:
-        raise NoAnswer(f"{quantity(count, 'pair')} of similar sentences are too few: {FEW} are needed")
+    check_similar(len(similar(space)))
     found, form = losses(space, setting, geometry.usual_positives(space.gold)), shape(space, setting)
     if not form.mean_cosine < 1 - 1e-9:
         raise NoAnswer("two random sentences point the same way there, so that nothing is left to compare")
