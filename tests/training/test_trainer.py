@@ -139,6 +139,8 @@ def test_a_run_that_is_all_warm_up_says_how_far_its_rate_comes(config):
     for warmup, said in ((6, "the warm-up of 6 steps is longer than the run, which ends at 50 % of its rate"), (3, "")):
         short = replace(config, steps=3, warmup=warmup, lr=1e-3)
         assert Trainer(short, SENTENCES, device="cpu").start().note == said
+    for steps, percent in ((1, 1), (999, 99)):  # of 1,000: neither none of it nor all
+        assert replace(config, steps=steps, warmup=1000).warming.endswith(f"ends at {percent} % of its rate")
 
 
 def test_scores_are_due_at_both_ends_and_in_between():

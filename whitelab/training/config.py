@@ -128,7 +128,7 @@ class TrainConfig:
         """That the rate never reaches `lr`, where the steps end within the warm-up; else empty."""
         if self.steps >= self.warmup:
             return ""
-        reached = f"{100 * self.rate(self.steps):.0f} % of its rate"
+        reached = f"{min(max(round(100 * self.rate(self.steps)), 1), 99)} % of its rate"
         return f"the warm-up of {self.warmup} steps is longer than the run, which ends at {reached}"
 
     def evaluates(self, step: int) -> bool:
