@@ -10,7 +10,7 @@ from whitelab.ui.frame.variants import LABELS, all_numbers, instead, over_k
 from whitelab.ui.results.crossed import crossed
 from whitelab.ui.results.scores import curve_of, doubt_of, scored
 from whitelab.ui.sections import controls_of_k, every_layer, search_cost
-from whitelab.ui.sections.held_out_curve import cross_fitted, held_out_words
+from whitelab.ui.sections.k_curve import cross_fitted, held_out_words, rank_words
 from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.address import linked
 from whitelab.ui.widgets.chart import chart, line_key
@@ -83,14 +83,9 @@ chart(
         for j, score, share in zip(curve.k, curve.spearman, curve.explained, strict=True)
     ],
 )
-end = "all sentences are equally far apart" if curve.spearman[-1] is None and not raw.reason else "the curve is flat"
-flat = f": above it there is no direction left to keep, so {end}." if curve.rank < curve.dim else "."
-if (spanned := curve.ranks[-2:][0]) + 1 < curve.rank:
-    flat = f". The sentences span {spanned} of these: from there {end}, and k = {curve.dim} keeps all others at once."
 st.caption(
     f"{of_another or 'Move k in the bar. '}The top {k} directions hold {in_percent(curve.explained[k - 1], '.1f')} of the "
-    f"variance. The rank is {curve.rank} of {curve.dim}{flat}{held_out_words(curve, held_out)}"
-    f"{controls_of_k.words(controls)}"
+    f"variance.{rank_words(curve, raw)}{held_out_words(space, curve, held_out)}{controls_of_k.words(controls)}"
 )
 every = every_layer.draw(space, setting)
 focus = k if k < space.dim else min(curve.knee or space.dim, max(1, space.dim // 2))

@@ -36,8 +36,7 @@ tested = difference.estimate == difference.estimate and now.verdict != "starved"
 against_task = "by halves too small to tell" if found.thin else "against the task fit"
 beside = cross and change(cross.score.spearman, task.score.spearman, against_task)
 judged = baseline == compared.raw and now.verdict in ("gain", "loss")
-halves = cross.verdict if cross else ""
-others = crossed(space, compared, halves) if judged else ""
+others = crossed(space, compared) if judged else ""
 with st.container(key="few-words"):
     headlines(
         Metric(
@@ -77,7 +76,7 @@ if now.verdict == "gain" and compared.k and curve_of(space, compared).best_k == 
 with st.container(key="said-verdict"):
     st.markdown(f"{verdict.ICONS['unclear' if others else now.verdict]} {words}")
 st.caption(plain(capitalised(fit_in_words(now.score))) + ".")
-explanation.draw(space, compared, found.standing(compared, compared.raw).verdict, halves)
+explanation.draw(space, compared, found.standing(compared, compared.raw).verdict)
 standings.draw(found)
 st.header(f"From {against} to {name}")
 stages.draw(stages.Stages(opened, found.standing(baseline).score, now.score))

@@ -26,6 +26,7 @@ from whitelab.whitening import (
     fit_zca,
     label,
     parse,
+    scales,
     shrinkage,
     too_few,
     variant,
@@ -685,3 +686,39 @@ def test_a_parameter_bounded_by_d_is_refused_when_d_is_known():
     with pytest.raises(ValueError, match="directions=7 must lie between 0 and d-1=6"):
         fit("all_but_the_top:directions=7", moments)
     assert parse("group:groups=8").name == "group"
+
+
+def _enlarged(spec: str, weak: float) -> float:
+    """How much larger than a usual direction a map makes one of which the data have `weak`: both lie in the first half
+    of the coordinates, along none of them."""
+    rng = np.random.default_rng(0)
+    x = torch.from_numpy(rng.standard_normal((400, 8)))
+    x[:, 3] *= weak
+    turn = rotation(4)
+    x[:, :4] = x[:, :4] @ turn.T
+    both = torch.zeros(2, 8, dtype=torch.float64)
+    both[:, :4] = turn.T[[3, 0]]
+    z = fit(spec, Moments.of(x))(x.mean(0) + both)
+    return float(z[0].norm() / z[1].norm())
+
+
+@pytest.mark.parametrize(
+    ("spec", "at_once"),
+    [
+        *((name, 8) for name in WHITENING),
+        *((spec, 8) for spec in ("soft", "soft:gamma=auto", "soft:gamma=1.5", "shrunk:method=epsilon,eps=0")),
+        *((spec, 8) for spec in ("group:groups=1", "shuffled_group:groups=1")),
+        ("group:groups=2", 4),
+        *((spec, 0) for spec in ("none", "center", "standardize", "soft:gamma=0", "soft:gamma=1,alpha=0.1", "shrunk")),
+        *((spec, 0) for spec in ("shrunk:method=oas", "shrunk:method=epsilon,eps=0.1", "iternorm", "all_but_the_top")),
+        *((spec, 0) for spec in ("common_component", "r2", "prefix", "group:groups=8", "shuffled_group:groups=8")),
+    ],
+)
+def test_maps_that_scale_directions_by_their_strength_know_no_bound_and_no_other_does(spec, at_once):
+    assert scales(spec, 8, 8) == at_once
+    assert (_enlarged(spec, 1e-4) > 3 * _enlarged(spec, 1e-2)) is (at_once > 0)
+    assert scales(spec, 8, 3) == min(at_once, 3)  # no more than are kept
+
+
+def test_groups_of_unequal_size_count_by_the_largest():
+    assert scales("shuffled_group:groups=3", 8, 8) == 3

@@ -86,18 +86,18 @@ def is_starved(space: LayerEmbeddings, setting: Setting, rank: int) -> bool:
 
 
 def thin_halves(space: LayerEmbeddings, setting: Setting, rank: int) -> bool:
-    """Whether cross-fitted halves have so few sentences for the `rank` directions that the map of both weighs, that
-    their maps tell nothing of it.
+    """Whether cross-fitted halves have so few sentences for the directions that the map of both scales together, of the
+    `rank` it keeps, that their maps tell nothing of it.
 
     Whitened by f rows, r directions of new ones have an IsoScore of about 1 - r / f at most (`held_out_isotropy`), so
     that a map of twice the rows may gain where theirs lose. Raises ValueError as `folds`.
     """
     fewest = min(int(fold.rows.counts.count_nonzero()) for fold in folds(space, "cross"))
-    return (weighs_directions(setting) or whitening.whitens(setting.whitening)) and is_thin(fewest, rank)
+    return is_thin(fewest, whitening.scales(setting.whitening, space.dim, rank))
 
 
 def is_thin(sentences: int, directions: int) -> bool:
-    """Whether a map that weighs so many directions by so few sentences may lose where one of more gains."""
+    """Whether a map that scales so many directions by so few sentences may lose where one of more gains."""
     return sentences < _THIN * directions
 
 

@@ -333,6 +333,21 @@ def whitens(spec: str) -> bool:
     return cosine_class(spec) == "whitening"
 
 
+def scales(spec: str, dim: int, rank: int) -> int:
+    """How many of the `rank` directions kept of `dim` a map scales together by their own strength, however weak one
+    looks: all that it whitens, of groups those of one. 0 where it scales none, or a ridge or few steps bound how much.
+    """
+    found, entry = parse(spec), variant(spec)
+    if entry.whitens or whitens(spec):
+        return rank
+    match found.name, dict(found.values):
+        case "soft", {"gamma": gamma, "alpha": alpha} if gamma != 0 and alpha == 0:
+            return rank
+        case "group" | "shuffled_group", {"groups": groups} if groups < dim:
+            return min(rank, -(-dim // groups))
+    return 0
+
+
 _MORE_TEXT = "Fit on more text."
 
 

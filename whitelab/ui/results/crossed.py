@@ -6,20 +6,19 @@ from whitelab.scoring.paired import LEVEL
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.correlation import ranked_at_once
 from whitelab.statistics.significance import williams
-from whitelab.ui.results.scores import number_of
+from whitelab.ui.results.scores import number_of, standing
 from whitelab.ui.results.study import study
 
 
-def crossed(space: LayerEmbeddings, setting: Setting, averaged: str = "") -> str:
+def crossed(space: LayerEmbeddings, setting: Setting) -> str:
     """What cross-fitted halves show in place of the change that a task's own fit makes: `chance`, or where they turn it
-    round `gain` or `loss`, of `VERDICTS`, by Williams' test. Empty where they show it too, and where they can say
-    nothing of it: thin halves (`fit_scopes.thin_halves`) are no sample of what the whole map does.
+    round beyond doubt `gain` or `loss`, of `VERDICTS`. Empty where they show it too, and where they can say nothing of
+    it: thin halves (`fit_scopes.thin_halves`) are no sample of what the whole map does.
 
-    That test knows nothing of an average of subsets, for which `averaged` stands: the verdict of the halves by the
-    bootstrap, empty where it was not drawn.
+    Williams' test is asked first, and the bootstrap only where it decides: of what that test calls turned round, and of
+    an average of subsets, of which it knows nothing.
     """
-    at_once = ranked_at_once(space.n_subsets, setting.aggregate)
-    if setting.fit != "task" or not setting.fits or not at_once and averaged not in ("gain", "loss", "chance"):
+    if setting.fit != "task" or not setting.fits:
         return ""
     cross = setting.with_(fit="cross")
     try:
@@ -30,10 +29,15 @@ def crossed(space: LayerEmbeddings, setting: Setting, averaged: str = "") -> str
         return ""
     if None in scores:
         return ""
-    if p_against_raw(space, cross) >= LEVEL if at_once else averaged == "chance":
+    at_once, (own, halves) = ranked_at_once(space.n_subsets, setting.aggregate), (one > scores[0] for one in scores[1:])
+    if at_once and p_against_raw(space, cross) >= LEVEL:
         return "chance"
-    changes = [one > scores[0] for one in scores[1:]]
-    return "" if changes[0] == changes[1] else "gain" if changes[1] else "loss"
+    if at_once and own == halves:
+        return ""
+    verdict = standing(space, (setting.raw, cross), 1, 0).verdict
+    if verdict in ("chance", "unclear"):
+        return "chance"
+    return verdict if verdict in ("gain", "loss") and own != halves else ""
 
 
 def p_against_raw(space: LayerEmbeddings, setting: Setting) -> float:

@@ -63,11 +63,10 @@ class Measured:
         return bool(self.doubt) and abs(self.gain) > SMALL
 
 
-def measured(space: LayerEmbeddings, setting: Setting, verdict: str = "", halves: str = "") -> Measured | None:
+def measured(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> Measured | None:
     """The measures of a setting; None where a score is not defined. The best k is looked for where it may matter.
 
-    `verdict` and `halves` are keys of `VERDICTS` where the differences of the task's own fit and of cross-fitted halves
-    from raw were judged; else Williams' test is asked.
+    `verdict` is a key of `VERDICTS` where the difference from raw was judged; else Williams' test is asked.
     """
     now, raw = number_of(space, setting), number_of(space, setting.raw)
     if now.spearman is None or raw.spearman is None:
@@ -83,7 +82,7 @@ def measured(space: LayerEmbeddings, setting: Setting, verdict: str = "", halves
         k=setting.k,
     )
     if not measures.starved:
-        measures = replace(measures, doubt=_doubt(space, setting, verdict, halves))
+        measures = replace(measures, doubt=_doubt(space, setting, verdict))
     if measures.unsure:
         return measures
     if not measures.starved and (measures.gain > SMALL or setting.k is not None or not measures.whitens):
@@ -107,7 +106,7 @@ def _centred(space: LayerEmbeddings, setting: Setting) -> float | None:
     return None if centred is None else centred - number_of(space, setting.raw).spearman
 
 
-def _doubt(space: LayerEmbeddings, setting: Setting, verdict: str = "", halves: str = "") -> str:
+def _doubt(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> str:
     pairs = f"these {spaced(space.n_pairs)} pairs"
     if verdict == "unclear":
         return f"of which {pairs} leave one test sure and the other not"
@@ -117,7 +116,7 @@ def _doubt(space: LayerEmbeddings, setting: Setting, verdict: str = "", halves: 
         test = p_against_raw(space, setting)
         if test >= LEVEL:
             return f"which {pairs} cannot tell from no change (Williams {p_value(test)})"
-    return _CROSSED.get(crossed(space, setting, halves), "")
+    return _CROSSED.get(crossed(space, setting), "")
 
 
 def explained(measures: Measured) -> tuple[str, int | None]:
@@ -181,12 +180,10 @@ def explained(measures: Measured) -> tuple[str, int | None]:
     return f"**{title} loses {-gain:.2f} points here.** {cone}{why}{remedy}", offered
 
 
-def draw(space: LayerEmbeddings, setting: Setting, verdict: str = "", halves: str = "") -> None:
-    """Why the setting gains or loses against raw, with one click to a k that the data can bear.
-
-    `verdict` and `halves` as in `measured`.
-    """
-    measures = measured(space, setting, verdict, halves)
+def draw(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> None:
+    """Why the setting gains or loses against raw, with one click to a k that the data can bear; `verdict` as in
+    `measured`."""
+    measures = measured(space, setting, verdict)
     if measures is None:
         return
     words, offered = explained(measures)
