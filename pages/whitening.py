@@ -33,7 +33,10 @@ now, task, cross = found.standing(compared), found.scope("task"), found.scope("c
 name, against = LABELS.inline(compared.whitening), LABELS.inline(baseline.whitening)
 difference = now.difference
 tested = difference.estimate == difference.estimate and now.verdict != "starved"
-against_task = "by halves too small to tell" if found.thin else "against the task fit"
+against_task = (
+    "against the task fit" if compared.fit == "task" else f"against {task.score.spearman or 0:.2f}, the task fit"
+)
+against_task = "by halves too small to tell" if found.thin else against_task
 beside = cross and change(cross.score.spearman, task.score.spearman, against_task)
 judged = baseline == compared.raw and now.verdict in ("gain", "loss")
 others = crossed(space, compared) if judged else ""

@@ -455,7 +455,8 @@ def test_the_line_of_a_run_says_what_it_started_from_and_was_scored_on(visit, sm
     settings.write_text(json.dumps(made))
     at = visit()
     assert said(at, words)
-    assert table(at, "Run")["Start, sentences"].tolist() == [model.rpartition("/home/ann/")[2]]  # short
+    assert table(at, "Run")["Scored on"].tolist() == [scored or "pairs given in Python"]
+    assert said(at, "The step kept is the one that scored best on these pairs", "Alignment is over pairs with gold > 4")
 
 
 def test_scores_that_run_the_other_way_are_noted_by_the_curve(visit, config, tmp_path):
@@ -465,7 +466,7 @@ def test_scores_that_run_the_other_way_are_noted_by_the_curve(visit, config, tmp
     assert said(visit(), "Note on simcse-1: the pairs scored highest are the least alike")
 
 
-def test_of_a_run_without_pairs_to_be_scored_on_only_the_loss_is_drawn_which_is_said(visit, config, tmp_path):
+def test_of_a_run_without_pairs_to_be_scored_on_only_the_loss_is_drawn_which_is_said(visit, small, config, tmp_path):
     for _ in create(replace(config, steps=1), ["word " * 200, *SENTENCES]).follow():
         pass
     at = visit()
@@ -474,12 +475,12 @@ def test_of_a_run_without_pairs_to_be_scored_on_only_the_loss_is_drawn_which_is_
     assert said(at, "No pairs to be scored on were given to simcse-1", "1 sentence was cut to 32 tokens")
     assert not [label for label in metrics(at) if "simcse-1" in label]
     assert said(at, "Here a run's start and its result are scored on")
-    assert not said(at, "The curves above score raw vectors.")
-    assert table(at, "Run")["Start, sentences"].tolist() == ["model"]  # of sentences no name is known
+    assert not said(at, "The curves above score raw vectors")
+    assert table(at, "Run")["Scored on"].tolist() == ["no pairs"]
     assert said(at, "Losses of simcse-1: model, last layer, mean pooling · scored on no pairs, ")
-    put(create(config, SENTENCES), 4, FINISHED)
+    put(create(config, SENTENCES, whitelab.load(small["data"])), 4, FINISHED)
     at = visit(runs="simcse-1,simcse-2")
-    assert said(at, "The curves above score raw vectors.")
+    assert said(at, "The curves above score raw vectors of the last layer on pairs.")  # as the run calls them
     assert [alt for alt in alts(at) if "simcse-1" in alt] == [alt for alt in alts(at) if alt.startswith("Loss")]
     assert metrics(at)["Spearman, simcse-2"] == "50.00"
 

@@ -409,7 +409,7 @@ def test_the_command_without_json_and_without_a_folder(place, command, usual):
     lines = out.splitlines()
     assert lines[0].startswith("step     0  spearman ")
     assert lines[1].startswith("step     1  loss ")
-    assert lines[-3] == "finished after step 2 of 2"
+    assert lines[-4] == "finished after step 2 of 2"
     assert lines[-1] == "model: trained:simcse-1"
     assert (usual / "simcse-1" / "model" / "model.safetensors").is_file()
     assert "ready        trained:simcse-1" in command("models")[1]
@@ -485,7 +485,7 @@ def test_an_interrupted_command_can_be_resumed(place, command, usual, monkeypatc
     monkeypatch.setattr(Trainer, "advance", interrupted)
     status, out, err = command("train", *options(place, 6), "--json")
     assert (status, len(out.splitlines())) == (130, 5)
-    assert err.splitlines()[-1] == "interrupted; the last checkpoint is kept: --resume"
+    assert err.splitlines()[-1] == "interrupted; the last checkpoint is kept: --resume --out simcse-1"
     assert find_run("simcse-1").state() == "cancelled"
     monkeypatch.setattr(Trainer, "advance", advance)
     status, out, _ = command("train", "--resume", "--out", "simcse-1", "--json", "--device", "cpu")
@@ -515,10 +515,15 @@ def test_one_interrupt_ends_a_command_after_its_step_with_a_checkpoint(place, co
     assert (status, len(out.splitlines())) == (130, 6)  # the start, four steps, the summary
     assert err.splitlines()[-2:] == [
         "it ends after this step, with a checkpoint; Ctrl-C again ends it at once",
-        "interrupted; the last checkpoint is kept: --resume",
+        "interrupted; the last checkpoint is kept: --resume --out simcse-1",
     ]
     run = find_run("simcse-1")
     assert (run.state(), run.checkpoint, len(run.records())) == ("cancelled", 4, 5)
+    status, out, err = command("train", *options(place, 4))
+    assert (status, "interrupted" in err) == (0, False)  # in the last step there is nothing left to end
+    assert out.splitlines()[-3].startswith("best at step ")
+    assert out.splitlines()[-2].startswith("scored on pairs.csv, all (60 pairs): raw vectors of the last layer, mean")
+    assert "sentences are trained on and scored too" in err
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

@@ -121,7 +121,7 @@ def _run(args):
 def _kept(args) -> str:
     """What an interrupted command leaves behind; of one whose options were still being read (None), nothing."""
     if getattr(args, "command", "") == "train":
-        return "; the last checkpoint is kept: --resume"
+        return f"; the last checkpoint is kept: --resume --out {args.out}" if args.out else ""
     if getattr(args, "step", "") in ("embed", "apply"):
         return "; finished chunks are kept"
     return "; finished embeddings are kept" if getattr(args, "no_store", None) is False else ""

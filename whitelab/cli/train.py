@@ -76,6 +76,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args):
     """A result a step, as it is done, and a summary."""
+    from whitelab.training.config import OPTIMISTIC
     from whitelab.training.runs import RunError, find_run
 
     if args.resume:
@@ -85,6 +86,7 @@ def run(args):
         _check_resumed(args, run)
     else:
         run = _new_run(args)
+        args.out = args.out or run.name  # by which it is resumed
     try:
         with _asked_to_stop() as stop, contextlib.closing(run.follow(args.resume, args.device)) as steps:
             for record in steps:
@@ -106,9 +108,13 @@ def run(args):
         lines.append(
             f"best at step {found.best.step}: {found.best.spearman:.2f} (the start: {short(found.start.spearman)})"
         )
+        lines.append(
+            f"scored on {run.config.without_paths()['evaluation'] or 'pairs given in Python'}: raw vectors of the last "
+            f"layer, {run.config.pooling} pooling, aggregate all. {OPTIMISTIC}"
+        )
     lines.append(f"model: {found.model or run.folder / 'model'}")
     yield {"summary": found.as_dict() | {"folder": str(run.folder)}}, lines
-    if stop.is_set():
+    if stop.is_set() and found.step < found.config.steps:
         raise KeyboardInterrupt
 
 
@@ -182,7 +188,9 @@ def _new_run(args):
     if pairs is not None and args.positives is None:
         config = replace(config, positives=usual_positives(pairs.gold))
     sentences = tuple(scope_text(args.corpus, args.corpus, None))
-    note(*filter(None, [tabs_note(sentences)]))
+    note(*filter(None, [tabs_note(sentences)]), *(pairs.notes if pairs else ()))
+    if pairs and (shared := len({*sentences} & {*pairs.sentences})):
+        note(f"{quantity(shared, 'sentence is', 'sentences are')} trained on and scored too, without their labels")
     if same := next((one for one in runs() if one.repeats(config, sentences, pairs)), None):
         note(f"{repeat_note(same.name, same.state())}; another --seed makes another run")
     return create(config, sentences, pairs, args.out)

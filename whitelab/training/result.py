@@ -9,9 +9,10 @@ from whitelab.encoding import architectures
 from whitelab.encoding.checkpoints import TRAINING_FILE, licence_note
 from whitelab.encoding.pooling import POOLING_LABELS
 from whitelab.encoding.sentence_modules import write_modules
+from whitelab.statistics.geometry import POSITIVES
 from whitelab.store.aside import folder_aside, let_read
 from whitelab.training import objectives
-from whitelab.training.config import StepRecord, TrainConfig
+from whitelab.training.config import OPTIMISTIC, StepRecord, TrainConfig
 from whitelab.training.trainer import Trainer
 
 CARD = """---
@@ -178,7 +179,6 @@ def _scores(config: TrainConfig, scores: Scores) -> str:
             *lines,
             "",
             f"On {pairs}, {config.pooling} pooling of the last layer, no whitening, aggregate all, alignment over "
-            f"pairs with {config.positives}. The encoder is the one that scored best there, so its score is "
-            "optimistic there; score it on other pairs.",
+            f"pairs with {POSITIVES[config.positives]}. {OPTIMISTIC}.",
         ]
     )

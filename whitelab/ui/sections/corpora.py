@@ -310,7 +310,7 @@ def _state(found: Status, job: Job | None) -> str:
     if found.running:
         return "Under way."
     if is_open(job):
-        return "The model is being loaded."
+        return "Its process is closing." if found.done == found.chunks else "The model is being loaded."
     if found.lost:
         return f"{quantity(found.lost, 'chunk is', 'chunks are')} damaged or gone since it was finished."
     if found.failed:

@@ -20,7 +20,7 @@ from whitelab.ui.sidebar.model import shared_encoder
 from whitelab.ui.sidebar.opening import chosen_pairs, task_name
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.training.background import Entry
-from whitelab.ui.training.board import SHOWN
+from whitelab.ui.training.board import SHOWN, scored_on
 from whitelab.ui.widgets import address, asking
 from whitelab.ui.widgets.chart import data_of, keep_rows, rounded_table
 
@@ -49,7 +49,8 @@ def draw(known: Sequence[Entry]) -> None:
             return
         name = "before-after/" + "/".join(parts)
         asking.button("Score both", OF, name)
-    curves = "" if all(one.unscored for one in chosen) else "The curves above score raw vectors. "
+    of = dict.fromkeys(scored_on(one) for one in chosen if not one.unscored)
+    curves = f"The curves above score raw vectors of the last layer on {plain(' and '.join(of))}. " if of else ""
     words.markdown(
         f"{curves}Here a run's start and its result are scored on "
         f"{plain(here.data.task)}, {plain(where)}, raw and under {LABELS.inline(setting.whitening)}."

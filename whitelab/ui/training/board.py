@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Sequence
 from io import BytesIO
-from operator import attrgetter
 from pathlib import Path
 
 import streamlit as st
@@ -14,7 +13,9 @@ from whitelab.datasets import BUNDLED_SETS
 from whitelab.encoding.checkpoints import check_model, find_model
 from whitelab.encoding.names import BUNDLED, ModelError, ModelName
 from whitelab.figures import heights
+from whitelab.statistics.geometry import POSITIVES
 from whitelab.training import COLLAPSED, DIVERGED, StepRecord
+from whitelab.training.config import OPTIMISTIC
 from whitelab.training.costs import seconds_left
 from whitelab.training.runs import CANCELLED, DIED, FAILED, FINISHED, NOT_STARTED, RUNNING, WAITING, Run, RunError
 from whitelab.ui.frame.page import DEMO_NOTE
@@ -24,10 +25,11 @@ from whitelab.ui.results.worker import is_open, time_left
 from whitelab.ui.sidebar import model, workspace
 from whitelab.ui.training import background
 from whitelab.ui.training.background import ENDING, PROBLEM, Entry
-from whitelab.ui.training.request import protocol_line, start_of
+from whitelab.ui.training.request import protocol_line
 from whitelab.ui.widgets import address
 from whitelab.ui.widgets.chart import chart, csv_button, data_of, rounded_table
 from whitelab.ui.widgets.metric import Metric, change, headlines, number
+from whitelab.ui.widgets.note import note
 from whitelab.whitening.export import zip_folder
 
 SHOWN = "training-shown"  # session_state: names of the runs this visitor has chosen
@@ -84,6 +86,9 @@ def _board(found: list[Entry]) -> None:
         return
     made = [{"run": one.name} | trained_of(one) for one in chosen]
     data_of(**{name: ", ".join(dict.fromkeys(filter(None, (one[name] for one in made)))) for name in _SAID})
+    for one in chosen:
+        if one.records and (said := one.records[0].note):
+            note(said, of=one.name)
     if not (foremost := _foremost(chosen)).unscored:
         _headlines(foremost)
     _pictures(chosen)
@@ -91,11 +96,17 @@ def _board(found: list[Entry]) -> None:
         st.caption(plain(f"{'Scores' if one.pairs_fingerprint else 'Losses'} of {one.name}: {_protocol(one)}"))
 
 
+def scored_on(one: Entry) -> str:
+    """The pairs that a run was scored on, by their name and number; no path of this machine."""
+    return (trained_of(one)["evaluation"] or "pairs given in Python") if one.pairs_fingerprint else "no pairs"
+
+
 def _protocol(one: Entry) -> str:
-    config, trained = one.summary.config, trained_of(one)
-    scored = (trained["evaluation"] or "pairs given in Python") if one.pairs_fingerprint else "no pairs"
-    demo = f". {DEMO_NOTE}" * (scored.partition(",")[0] in BUNDLED_SETS)
-    return protocol_line(config, one.summary.label, scored, trained["corpus"] or "sentences given in Python") + demo
+    config, trained, scored = one.summary.config, trained_of(one), scored_on(one)
+    line = protocol_line(config, one.summary.label, scored, trained["corpus"] or "sentences given in Python")
+    if not one.unscored:
+        line += f". {OPTIMISTIC}. Alignment is over pairs with {POSITIVES[config.positives]}"
+    return line + f". {DEMO_NOTE}" * (scored.partition(",")[0] in BUNDLED_SETS)
 
 
 # ------------------------------------------------------------------------------------------------ table and actions
@@ -181,11 +192,11 @@ _COLUMNS = {
     "State": _text(width=68),
     "Spearman": _text(width=104, help="Spearman x 100 before training → at the step that is kept."),
     "Gain": _number(format="%+.2f", width=50),
+    "Scored on": _text(width=132),
     "Time": _text(width=56),
     "Steps × batch": _text(width=92),
     "Rate": _number(format="%.1e", width=54),
     "Seed": _number(width=40),
-    "Start, sentences": _text(width=132),
 }
 
 
@@ -194,18 +205,18 @@ def _row(one: Entry) -> dict:
     gain = None
     if _known(found.start, "spearman") is not None and _known(found.best, "spearman") is not None:
         gain = found.best.spearman - found.start.spearman
-    steps, of = spaced(config.steps), (start_of(config, attrgetter("typed")), config.without_paths()["corpus"])
+    steps = spaced(config.steps)
     return {
         "Run": one.name,
         "Objective": found.label,
         "State": one.state,
         "Spearman": _from_to(found.start, found.best),
         "Gain": gain,
+        "Scored on": scored_on(one),
         "Time": duration(found.seconds) if found.seconds else "",
         "Steps × batch": f"{steps} × {config.batch * config.accumulation}" if config.batch else steps,
         "Rate": config.lr,
         "Seed": config.seed,
-        "Start, sentences": ", ".join(filter(None, of)),
     }
 
 
@@ -448,10 +459,6 @@ def _pictures(chosen: Sequence[Entry]) -> None:
     for place, (key, figure) in zip(places, pictures.items(), strict=False):  # the last place is for words
         with place:
             chart(figure, key, spectra.get(key))
-    with places[0]:
-        for one in chosen:
-            if one.records and (said := one.records[0].note):
-                st.caption(f"Note on {one.name}: {said}.")
     with places[-1]:
         st.caption(
             "Colour is the objective, the dash tells its seeds apart. Losses of different objectives cannot be compared"

@@ -245,6 +245,7 @@ def _scored() -> Scored | None:
         return None
     if pairs.problems:
         st.caption(f"{quantity(len(pairs.problems), 'malformed row is', 'malformed rows are')} left out.")
+    note(*pairs.notes)
     return Scored.of(data, task.name, split, pairs, tokens_of(*asked)[0])
 
 

@@ -1,6 +1,6 @@
 """Runs as the form asks for them: sentences, pairs, settings, what they take, and the same in Python."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from textwrap import indent
 
@@ -10,7 +10,7 @@ from whitelab.base.user_folders import name_of
 from whitelab.base.wording import amount, duration, quantity, spaced
 from whitelab.datasets import BUNDLED_SETS, SentencePairs, tabs_note
 from whitelab.encoding.catalogue import guess_tokens
-from whitelab.encoding.names import ModelError, ModelName, without_path
+from whitelab.encoding.names import ModelError, without_path
 from whitelab.training import TrainConfig, objectives
 from whitelab.training.costs import Cost
 from whitelab.training.runs import Run
@@ -176,10 +176,10 @@ def plan_line(plan: TrainingPlan) -> str:
     return protocol_line(plan.config, names, scored, sentences)
 
 
-def start_of(config: TrainConfig, called: Callable[[ModelName], str] = model.label_of) -> str:
-    """The model that training starts from, as the bar or otherwise `called`; of a path what may leave."""
+def start_of(config: TrainConfig) -> str:
+    """The model that training starts from, as the bar calls it; of a path what may leave."""
     try:
-        return called(without_path(config.model))
+        return model.label_of(without_path(config.model))
     except ModelError:
         return name_of(config.model)
 
