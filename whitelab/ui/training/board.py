@@ -187,12 +187,12 @@ def _submit_all(waiting: Sequence[Run]) -> None:
 
 _number, _text = st.column_config.NumberColumn, st.column_config.TextColumn
 _COLUMNS = {
-    "Run": _text(width=84),
+    "Run": _text(width=96),
     "Objective": _text(width=104),
     "State": _text(width=68),
     "Spearman": _text(width=104, help="Spearman x 100 before training → at the step that is kept."),
     "Gain": _number(format="%+.2f", width=50),
-    "Scored on": _text(width=132),
+    "Scored on": _text(width=120),
     "Time": _text(width=56),
     "Steps × batch": _text(width=92),
     "Rate": _number(format="%.1e", width=54),
