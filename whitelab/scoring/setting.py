@@ -200,7 +200,8 @@ def _quoted(fit: str) -> str:
 
 def layer_numbers(text: str) -> tuple[int, ...]:
     """`1,6`, or as a setting names them `L1+L6`. Raises ValueError for what holds anything but whole numbers."""
-    return tuple(int(part.removeprefix("L")) for part in text.replace("+", ",").split(","))
+    parts = re.split(r"\s*[,+]\s*|\s+", text.strip())
+    return tuple(int(part[1:] if part[:1] in ("L", "l") else part) for part in parts)
 
 
 def parse_settings(text: str, n_layers: int | None = None) -> tuple[Setting, ...]:

@@ -4,7 +4,6 @@ Drawn by app.py before the page, so that its widgets live on every page. Choices
 """
 
 import math
-import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from whitelab.base.wording import plain
 from whitelab.datasets.layouts import MEMORY
 from whitelab.encoding.encoders import Encoder
 from whitelab.encoding.pooling import GIVEN, POOLING_LABELS, UNIT
-from whitelab.scoring.setting import Setting
+from whitelab.scoring.setting import Setting, layer_numbers
 from whitelab.statistics.correlation import AGGREGATE_LABELS
 from whitelab.ui.results.jobs import redraw
 from whitelab.ui.sidebar import data, fit_scope, knobs, model, own_data
@@ -241,10 +240,11 @@ def _typed_layers(count: int) -> tuple[int, ...]:
     given = st.query_params.get_all("layers")
     if all(map(str.isdecimal, given)):  # as the app itself writes them
         return ()
-    parts = re.split(r"[,+\s]+", " ".join(given).strip())
-    layers = [int(part.lstrip("Ll")) for part in parts if re.fullmatch(r"[Ll]?-?\d{1,3}", part)]
-    whole = len(layers) == len(parts) and all(-count <= layer < count for layer in layers)
-    return tuple(layers) if whole else ()
+    try:
+        layers = layer_numbers(" ".join(given))
+    except ValueError:
+        return ()
+    return layers if all(-count <= layer < count for layer in layers) else ()
 
 
 def _exchange(kind: str, **start) -> None:
