@@ -3,8 +3,10 @@
 import faiss
 import numpy as np
 import pytest
+import sentence_transformers
 from sentence_transformers import SentenceTransformer
 
+import whitelab
 from whitelab.datasets import load_retrieval
 from whitelab.encoding.encoders import load_encoder
 from whitelab.retrieval.calibration import calibrate_search
@@ -30,6 +32,23 @@ def test_an_exported_npz_is_the_map_of_the_score(document, options, space, tmp_p
     x = embeddings.combine((1, 3))
     np.testing.assert_allclose(whitener(x), expected.whiteners[0](x), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(whitener(x[:1]), whitener(x)[:1], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["npz", "faiss", "safetensors", "sentence-transformers"])
+def test_the_line_that_says_how_to_use_an_export_gives_the_vectors_of_the_score(run, options, space, tmp_path, form):
+    settings = ("--layers", "1,3", "--whitening", "pca", "--k", "5", "--export", form, "--out", str(tmp_path / "map"))
+    status, out, _ = run("whiten", *options, *settings)
+    assert status == 0
+    said = next(line for line in out.splitlines() if line.startswith("to use it: ")).removeprefix("to use it: ")
+    *before, last = said.removesuffix(", of float32").split("; ")
+    _, pairs, embeddings = space
+    x = embeddings.combine((1, 3)).numpy()
+    names = {"numpy": np, "faiss": faiss, "whitelab": whitelab, "sentence_transformers": sentence_transformers}
+    names |= {"x": x.astype(np.float32) if form == "faiss" else x, "texts": list(pairs.sentences)}
+    exec("; ".join(before), names)
+    z = np.asarray(eval(last, names))
+    expected = fit_scope(embeddings, Setting((1, 3), "pca", 5)).transform().numpy()
+    np.testing.assert_allclose(z, expected, atol=1e-3 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize(("whitening", "k"), [("none", ()), ("prefix", ("--k", "5"))])

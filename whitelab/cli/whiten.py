@@ -73,8 +73,9 @@ def run(args):
         "fitted": fitted.count,
         "protocol": record,
     } | cost
-    line = protocol.line(fitted.count, fitted.rank)
-    return result, [f"{args.export} written to {args.out} ({result['dim']} dimensions)", line]
+    written = f"{args.export} written to {args.out} ({result['dim']} dimensions)"
+    use = f"to use it: {FORMATS[args.export].used(args.out)}"
+    return result, [written, use, protocol.line(fitted.count, fitted.rank)]
 
 
 def _setting(args):

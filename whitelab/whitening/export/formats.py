@@ -20,13 +20,19 @@ class Format:
     """A form in which a map leaves: `whole` holds the encoder too, and with a `scaled` one goes what a cosine means.
 
     `any_map` holds maps that are no mean and matrix as well. `prompted` puts the words of a search before its texts.
+    `use` is how `{path}` is used in Python, of vectors `x` or of `texts`.
     """
 
     label: str
+    use: str
     whole: bool = False
     scaled: bool = False
     any_map: bool = False
     prompted: bool = False
+
+    def used(self, path: str) -> str:
+        """How what was written to `path` is used."""
+        return self.use.format(path=path)
 
     def prompts_note(self, prompts: Mapping[str, str]) -> str:
         """What to do about the words that stood before the texts of a map."""
@@ -36,11 +42,19 @@ class Format:
 
 
 FORMATS = {
-    "npz": Format("NumPy", scaled=True),
-    "faiss": Format("FAISS"),
-    "sentence-transformers": Format("sentence-transformers", whole=True, scaled=True, prompted=True),
-    "onnx": Format("ONNX", whole=True, scaled=True),
-    "safetensors": Format("safetensors", any_map=True),
+    "npz": Format("NumPy", "file = numpy.load({path!r}); (x - file['mean']) @ file['matrix']", scaled=True),
+    "faiss": Format("FAISS", "faiss.read_VectorTransform({path!r}).apply(x), of float32"),
+    "sentence-transformers": Format(
+        "sentence-transformers",
+        "sentence_transformers.SentenceTransformer({path!r}).encode(texts)",
+        whole=True,
+        scaled=True,
+        prompted=True,
+    ),
+    "onnx": Format("ONNX", "as the README.md in {path} says", whole=True, scaled=True),
+    "safetensors": Format(
+        "safetensors", "fitted, _ = whitelab.whitening.export.from_safetensors({path!r}); fitted(x)", any_map=True
+    ),
 }
 
 ALONE = ", ".join(name for name, one in FORMATS.items() if not one.whole)
