@@ -46,8 +46,8 @@ pytestmark = pytest.mark.model
 
 
 def shell(at) -> str:
-    """The lines to type, as the page shows them."""
-    return "\n".join(one.value for one in at.code if one.language == "bash")
+    """The lines to type, as a shell takes them: what ends in a backslash goes on."""
+    return "\n".join(one.value for one in at.code if one.language == "bash").replace("\\\n", "")
 
 
 def waits(at) -> bool:
@@ -151,6 +151,24 @@ def test_what_is_begun_is_what_its_code_and_its_command_line_ask_for(small, tmp_
     capsys.readouterr()
     assert main(shlex.split(line)[3:]) == 0
     assert live(at) in capsys.readouterr().out
+
+
+def test_whoever_has_no_corpus_sees_one_of_bundled_documents_embedded_and_watched(small, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    at = press(until(start("corpus", **small, layers="1")), "example-corpus", lambda at: said(at, "1 file"))
+    assert "example-corpus" not in keys(at)
+    press(at, "begin-corpus", lambda at: said(at, "Finished"))
+    assert Manifest.read(tmp_path / "whitelab" / "example-corpus").texts
+    assert metrics(at)["Sentences done"] == str(len(corpus_begin.EXAMPLE.read_bytes().splitlines()))
+    assert any("Isotropy of unseen sentences" in one for one in alts(at))
+
+
+def test_lines_to_type_are_broken_before_an_option_and_nowhere_else(small, tmp_path):
+    at = until(start("corpus", **small, layers="0,1", texts=str(small_text(tmp_path / "text.txt")), embedded="a b"))
+    typed = [line for one in at.code if one.language == "bash" for line in one.value.splitlines()]
+    assert any(line.endswith(" \\") for line in typed)
+    assert all(line.startswith(("python", "    --")) for line in typed)
+    assert all(len(line) <= 76 or line.count("--") <= 1 for line in typed)
 
 
 @pytest.mark.parametrize(("sentences", "expected"), [(40, 64), (1400, 175), (8000, 1000), (10**6, CHUNK_TEXTS)])

@@ -7,8 +7,8 @@ import streamlit as st
 
 from whitelab.base import threads
 from whitelab.base.devices import choose_device
-from whitelab.base.installation import option, program
-from whitelab.base.user_folders import expanded
+from whitelab.base.installation import option, program, shipped
+from whitelab.base.user_folders import expanded, user_folder
 from whitelab.base.wording import amount, layers_in_words, plain, quantity
 from whitelab.corpus.chunks import CHUNK_TEXTS
 from whitelab.corpus.fitting import CORPUS
@@ -37,6 +37,8 @@ _USUAL |= {"text_column": "text", "id_column": "id", "max_length": MAX_LENGTH}
 _USUAL |= {"data": DEMO, "split": "test", "aggregate": "all"}
 # Of a small corpus about so many chunks are made, so that it shows how far it is and whether a map settles.
 _CHUNKS, _FEWEST_TEXTS = 8, 64
+EXAMPLE = shipped("data/demo-search/corpus.jsonl")
+_WIDE = 60  # characters of a line to type
 _SENTENCE_BYTES, _HEAD_BYTES = 64, 1 << 16  # of a text, where its file does not show it, and looked at to see it
 
 
@@ -80,6 +82,15 @@ def form(chosen: Workspace, folder: str) -> dict:
         help="A file, a folder or a pattern: .txt with one sentence a line, .jsonl, .csv or .parquet with a text a "
         "record, also as .gz, .bz2 or .xz.",
     ).strip()
+    if not source:
+        st.button(
+            "Take the bundled documents",
+            key="example-corpus",
+            on_click=_take_example,
+            icon=":material/description:",
+            help="Those of the demonstration search set: few, but enough to see how a corpus is embedded and how far "
+            "a map fitted on it is from settled.",
+        )
     ready = _texts(source, arguments) & _takes(folder)
     several = len(setting.layers) > 1
     if several and st.toggle(
@@ -185,7 +196,25 @@ def _line(step: str, arguments: dict) -> str:
         shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
         flag = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
         words.append(flag if value is True else option(flag, shown))
-    return " ".join(words)
+    return _folded(words)
+
+
+def _folded(words: list[str]) -> str:
+    """A command line on as many lines as it needs, broken before an option: a browser would break inside one."""
+    lines = [""]
+    for word in words:
+        if lines[-1] and len(lines[-1]) + len(word) > _WIDE:
+            lines.append("   ")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return " \\\n".join(lines)
+
+
+def _take_example() -> None:
+    """Name the bundled documents, and a folder of this user's for them. For callbacks."""
+    st.session_state["texts"], st.session_state["id-column"] = str(EXAMPLE), "_id"
+    if not st.session_state.get("embedded"):
+        with suppress(ValueError):  # no home folder: the visitor names one
+            st.session_state["embedded"] = str(user_folder("data") / "example-corpus")
 
 
 def _texts(source: str, arguments: dict) -> bool:
