@@ -26,7 +26,7 @@ from whitelab.whitening import (
     fit_zca,
     label,
     parse,
-    scales,
+    scaled_together,
     shrinkage,
     too_few,
     variant,
@@ -706,19 +706,23 @@ def _enlarged(spec: str, weak: float) -> float:
     ("spec", "at_once"),
     [
         *((name, 8) for name in WHITENING),
-        *((spec, 8) for spec in ("soft", "soft:gamma=auto", "soft:gamma=1.5", "shrunk:method=epsilon,eps=0")),
+        *((spec, 8) for spec in ("soft", "soft:gamma=1.5", "soft:gamma=1,alpha=0.0001", "iternorm:steps=16")),
+        *((f"shrunk:method=epsilon,eps={eps}", 8) for eps in (0, 0.0001)),
         *((spec, 8) for spec in ("group:groups=1", "shuffled_group:groups=1")),
         ("group:groups=2", 4),
-        *((spec, 0) for spec in ("none", "center", "standardize", "soft:gamma=0", "soft:gamma=1,alpha=0.1", "shrunk")),
-        *((spec, 0) for spec in ("shrunk:method=oas", "shrunk:method=epsilon,eps=0.1", "iternorm", "all_but_the_top")),
-        *((spec, 0) for spec in ("common_component", "r2", "prefix", "group:groups=8", "shuffled_group:groups=8")),
+        *((spec, 0) for spec in ("none", "center", "standardize", "soft:gamma=0", "soft:gamma=0.3")),
+        *((spec, 0) for spec in ("soft:gamma=1,alpha=0.01", "shrunk", "shrunk:method=oas", "iternorm", "r2")),
+        *((spec, 0) for spec in ("shrunk:method=epsilon,eps=0.01", "iternorm:steps=9", "all_but_the_top")),
+        *((spec, 0) for spec in ("common_component", "prefix", "group:groups=8", "shuffled_group:groups=8")),
     ],
 )
-def test_maps_that_scale_directions_by_their_strength_know_no_bound_and_no_other_does(spec, at_once):
-    assert scales(spec, 8, 8) == at_once
-    assert (_enlarged(spec, 1e-4) > 3 * _enlarged(spec, 1e-2)) is (at_once > 0)
-    assert scales(spec, 8, 3) == min(at_once, 3)  # no more than are kept
+def test_directions_are_scaled_together_where_a_faint_one_is_enlarged_manyfold(spec, at_once):
+    assert scaled_together(spec, 8, 8) == at_once
+    assert (_enlarged(spec, 1e-3) > 25) is (at_once > 0)
+    assert scaled_together(spec, 8, 3) == min(at_once, 3)  # no more than are kept
 
 
-def test_groups_of_unequal_size_count_by_the_largest():
-    assert scales("shuffled_group:groups=3", 8, 8) == 3
+def test_groups_of_unequal_size_count_by_the_largest_and_an_exponent_of_the_spectrum_by_the_highest():
+    assert scaled_together("shuffled_group:groups=3", 8, 8) == 3
+    assert scaled_together("soft:gamma=auto", 8, 8) == 8
+    assert scaled_together("soft:gamma=auto,alpha=0.01", 8, 8) == 0

@@ -93,7 +93,7 @@ def thin_halves(space: LayerEmbeddings, setting: Setting, rank: int) -> bool:
     that a map of twice the rows may gain where theirs lose. Raises ValueError as `folds`.
     """
     fewest = min(int(fold.rows.counts.count_nonzero()) for fold in folds(space, "cross"))
-    return is_thin(fewest, whitening.scales(setting.whitening, space.dim, rank))
+    return is_thin(fewest, whitening.scaled_together(setting.whitening, space.dim, rank))
 
 
 def is_thin(sentences: int, directions: int) -> bool:

@@ -359,10 +359,17 @@ def iternorm_directions(moments: Moments, steps: int) -> Directions:
     trace = every.values.sum()
     if trace <= 0:
         return Directions.weighted(moments.eigen, moments.eigen.values)
-    values, weights = every.values / trace, torch.ones_like(every.values)
+    weights = newton_schulz(every.values / trace, steps)
+    return Directions.weighted(every, weights / trace.sqrt(), moments.eigen.rank)
+
+
+def newton_schulz(values: Float[Tensor, "d"], steps: int) -> Float[Tensor, "d"]:
+    """p_T of shares of the trace, which nears their inverse square root: the largest first, by half as much again a
+    step at most."""
+    weights = torch.ones_like(values)
     for _ in range(steps):
         weights = (3 * weights - weights**3 * values) / 2
-    return Directions.weighted(every, weights / trace.sqrt(), moments.eigen.rank)
+    return weights
 
 
 @of_moments

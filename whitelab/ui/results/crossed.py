@@ -29,15 +29,19 @@ def crossed(space: LayerEmbeddings, setting: Setting) -> str:
         return ""
     if None in scores:
         return ""
-    at_once, (own, halves) = ranked_at_once(space.n_subsets, setting.aggregate), (one > scores[0] for one in scores[1:])
-    if at_once and p_against_raw(space, cross) >= LEVEL:
-        return "chance"
-    if at_once and own == halves:
-        return ""
-    verdict = standing(space, (setting.raw, cross), 1, 0).verdict
+    shown_too = (scores[1] > scores[0]) == (scores[2] > scores[0])
+    settings = (setting.raw, setting, cross)
+    if ranked_at_once(space.n_subsets, setting.aggregate):
+        if p_against_raw(space, cross) >= LEVEL:
+            return "chance"
+        if shown_too:
+            return ""
+    elif standing(space, settings, 1, 0).verdict not in ("gain", "loss"):
+        return ""  # there is no change that they could show
+    verdict = standing(space, settings, 2, 0).verdict
     if verdict in ("chance", "unclear"):
         return "chance"
-    return verdict if verdict in ("gain", "loss") and own != halves else ""
+    return verdict if verdict in ("gain", "loss") and not shown_too else ""
 
 
 def p_against_raw(space: LayerEmbeddings, setting: Setting) -> float:
