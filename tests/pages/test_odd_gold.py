@@ -3,7 +3,7 @@
 import pytest
 from tiny import SENTENCES
 
-from .visiting import keys, said, start, until
+from .visiting import keys, said, start, table, until
 
 
 def judged(place, name: str, gold) -> dict[str, str]:
@@ -24,6 +24,7 @@ def test_of_gold_that_is_all_equal_nothing_moves_towards_it_and_no_sentences_are
     at = until(start("whitening", **query, see="Pairs that moved most"))
     assert said(at, "of one gold score for all, no rank is nearer to gold")
     assert "moved" not in keys(at)  # the choice of pairs that moved towards gold
+    assert "Direction" not in table(at, "First sentence")
     at = until(start("dimensions", **query))
     assert said(at, "there is no direction left to keep.")
     assert not said(at, "so the curve is flat")

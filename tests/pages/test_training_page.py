@@ -478,6 +478,11 @@ def test_of_a_run_without_pairs_to_be_scored_on_only_the_loss_is_drawn_which_is_
     assert not said(at, "The curves above score raw vectors")
     assert table(at, "Run")["Scored on"].tolist() == ["no pairs"]
     assert said(at, "Losses of simcse-1: model, last layer, mean pooling · scored on no pairs, ")
+    create(replace(config, steps=2), SENTENCES)  # which nobody has begun
+    at = visit(runs="simcse-1,simcse-2")
+    assert not said(at, "The step kept is the one")
+    assert not said(at, "on no pairs.")
+    find_run("simcse-2").remove()
     put(create(config, SENTENCES, whitelab.load(small["data"])), 4, FINISHED)
     at = visit(runs="simcse-1,simcse-2")
     assert said(at, "The curves above score raw vectors of the last layer on pairs.")  # as the run calls them
@@ -719,6 +724,12 @@ def test_vectors_in_the_bar_are_nothing_to_train_for(small):
     at = upload(until(start("data", **small)), npz_bytes(pairs, space), "mine.npz", "vectors-files")
     press(at, "use-vectors")
     at = until(go_to(at, "training"), lambda at: said(at, "The bar has no sentences to score on"))
+    assert at.button(key="start-run").disabled
+    assert not choose(at, drawn, scored=DEMO).button(key="start-run").disabled
+
+
+def test_of_data_that_the_bar_refuses_nothing_is_scored_until_pairs_are_chosen(visit, small, tmp_path):
+    at = visit(lambda at: said(at, "The bar has no sentences to score on"), data=str(tmp_path / "none.csv"), scored="")
     assert at.button(key="start-run").disabled
     assert not choose(at, drawn, scored=DEMO).button(key="start-run").disabled
 

@@ -523,7 +523,9 @@ def test_one_interrupt_ends_a_command_after_its_step_with_a_checkpoint(place, co
     assert (status, "interrupted" in err) == (0, False)  # in the last step there is nothing left to end
     assert out.splitlines()[-3].startswith("best at step ")
     assert out.splitlines()[-2].startswith("scored on pairs.csv, all (60 pairs): raw vectors of the last layer, mean")
-    assert "sentences are trained on and scored too" in err
+    sentences, pairs = find_run("simcse-1").data()
+    both = {*sentences} & {*pairs.sentences}
+    assert f"note: {len(both)} sentences are trained on and scored too, without their labels" in err
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -578,8 +580,16 @@ def test_a_resumed_command_takes_no_other_settings(killed, command):
     status, _, err = command("train", "--resume", "--out", killed, "--lr", 0.5)
     assert status == 2
     assert "--lr 0.5 must be 0.001, with which the run was begun" in err
-    for option, value in (("--eval", "demo"), ("--task", "stsb"), ("--split", "dev"), ("--columns", "a")):
+    for option, value in (
+        ("--eval", "demo"),
+        ("--eval", "gone.csv"),
+        ("--task", "stsb"),
+        ("--split", "dev"),
+        ("--columns", "a"),
+    ):
         status, _, err = command("train", "--resume", "--out", killed, option, value)
         assert status == 2
-        assert f"{option} must name the pairs with which the run was begun, which it keeps (scored on pairs.csv" in err
+        assert (
+            f"{option} must name the pairs with which the run was begun, as they were then (scored on pairs.csv" in err
+        )
     assert find_run(killed).records() == records != ()

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from itertools import chain
 
-from whitelab.base.installation import RELEASE, MissingLibraryError, not_installed, program
+from whitelab.base.installation import RELEASE, MissingLibraryError, not_installed, option, program
 from whitelab.cli.commands import COMMANDS
 from whitelab.cli.writing import COLUMN, in_options, note, options_of
 
@@ -120,8 +120,9 @@ def _run(args):
 
 def _kept(args) -> str:
     """What an interrupted command leaves behind; of one whose options were still being read (None), nothing."""
-    if getattr(args, "command", "") == "train":
-        return f"; the last checkpoint is kept: --resume --out {args.out}" if args.out else ""
+    if run := getattr(args, "run", None):
+        left = "the last checkpoint is kept" if run.checkpoint is not None else "it has no checkpoint and begins anew"
+        return f"; {left}: --resume {option('--out', args.out or run.name)}"
     if getattr(args, "step", "") in ("embed", "apply"):
         return "; finished chunks are kept"
     return "; finished embeddings are kept" if getattr(args, "no_store", None) is False else ""

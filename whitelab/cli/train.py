@@ -86,7 +86,7 @@ def run(args):
         _check_resumed(args, run)
     else:
         run = _new_run(args)
-        args.out = args.out or run.name  # by which it is resumed
+    args.run = run  # of which an interruption says what it leaves
     try:
         with _asked_to_stop() as stop, contextlib.closing(run.follow(args.resume, args.device)) as steps:
             for record in steps:
@@ -114,7 +114,7 @@ def run(args):
         )
     lines.append(f"model: {found.model or run.folder / 'model'}")
     yield {"summary": found.as_dict() | {"folder": str(run.folder)}}, lines
-    if stop.is_set() and found.step < found.config.steps:
+    if stop.is_set() and found.resumable:
         raise KeyboardInterrupt
 
 
@@ -155,16 +155,26 @@ def _check_resumed(args, run) -> None:
     from whitelab.training.runs import RunError
 
     config, given = run.config, [name for name in _PAIRS if getattr(args, name) is not None]
-    if given and (args.eval is None or _pairs(args).fingerprint != run.pairs_fingerprint):
+    if given and not _are_of(args, run):
         begun = f"scored on {config.evaluation}" if config.evaluation else "scored on nothing"
         raise RunError(
-            f"--{given[0]} must name the pairs with which the run was begun, which it keeps ({begun}): leave it out"
+            f"--{given[0]} must name the pairs with which the run was begun, as they were then ({begun}); it keeps "
+            "them: leave it out"
         )
     given = _given(args) | ({} if args.corpus is None else {"corpus": args.corpus})
     given |= {"objective": canonical(args.objective)} if args.objective else {}
     for name, value in given.items():
         if value != getattr(config, name):
             raise RunError(f"{name}={value!r} must be {getattr(config, name)!r}, with which the run was begun")
+
+
+def _are_of(args, run) -> bool:
+    """Whether the pairs that are named are there, and those of the run."""
+    from whitelab.datasets import DataError
+
+    with contextlib.suppress(DataError):
+        return args.eval is not None and _pairs(args).fingerprint == run.pairs_fingerprint
+    return False
 
 
 def _new_run(args):

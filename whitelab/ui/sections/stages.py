@@ -223,8 +223,9 @@ def _records(stages: Stages, moves: Sequence[Move]) -> list[dict]:
 
 
 def _table(records: list[dict]) -> None:
-    """Equal cosines share a rank, which may then be a half."""
+    """Equal cosines share a rank, which may then be a half. Of gold that is all equal there is no direction."""
     numbers, text = st.column_config.NumberColumn, st.column_config.TextColumn
+    direction = {"Direction": [one["direction"] for one in records]} if records[0]["direction"] else {}
     rounded_table(
         {
             "First sentence": [one["first"] for one in records],
@@ -234,7 +235,7 @@ def _table(records: list[dict]) -> None:
             "Rank": [f"{spaced(one['rank_before'])} → {spaced(one['rank_after'])}" for one in records],
             "Gold rank": [one["rank_gold"] for one in records],
             "Moved": [one["change"] for one in records],
-            "Direction": [one["direction"] for one in records],
+            **direction,
         },
         {
             "First sentence": text(width=176),

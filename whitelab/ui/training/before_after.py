@@ -49,7 +49,7 @@ def draw(known: Sequence[Entry]) -> None:
             return
         name = "before-after/" + "/".join(parts)
         asking.button("Score both", OF, name)
-    of = dict.fromkeys(scored_on(one) for one in chosen if not one.unscored)
+    of = dict.fromkeys(scored_on(one) for one in chosen if one.pairs_fingerprint and not one.unscored)
     curves = f"The curves above score raw vectors of the last layer on {plain(' and '.join(of))}. " if of else ""
     words.markdown(
         f"{curves}Here a run's start and its result are scored on "

@@ -104,7 +104,7 @@ def scored_on(one: Entry) -> str:
 def _protocol(one: Entry) -> str:
     config, trained, scored = one.summary.config, trained_of(one), scored_on(one)
     line = protocol_line(config, one.summary.label, scored, trained["corpus"] or "sentences given in Python")
-    if not one.unscored:
+    if one.pairs_fingerprint:
         line += f". {OPTIMISTIC}. Alignment is over pairs with {POSITIVES[config.positives]}"
     return line + f". {DEMO_NOTE}" * (scored.partition(",")[0] in BUNDLED_SETS)
 

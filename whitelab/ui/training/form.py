@@ -220,8 +220,8 @@ def _uploaded() -> Corpus | None:
 
 def _scored() -> Scored | None:
     words = (
-        "Pairs with gold similarity that say how good the space is, and which step is kept as the model. Type the path "
-        "of a folder or file."
+        "Pairs with gold similarity that say how good the space is, and which step is kept as the model: of the bar's "
+        "task those of its dev split, where it has one. Type the path of a folder or file for others."
     )
     data = typed_data("Scored on", "scored", [BAR, *BUNDLED_SETS, *_own_name()], _DATA_NAMES, words)
     here = None
@@ -243,8 +243,6 @@ def _scored() -> Scored | None:
     except DataError as error:
         st.error(plain(str(error)))
         return None
-    if pairs.problems:
-        st.caption(f"{quantity(len(pairs.problems), 'malformed row is', 'malformed rows are')} left out.")
     note(*pairs.notes)
     return Scored.of(data, task.name, split, pairs, tokens_of(*asked)[0])
 
@@ -259,6 +257,7 @@ def _scored_own() -> Scored | None:
     if own is None:
         return None
     st.caption(KEPT)
+    note(*own.pairs.notes)
     tokens = kept("tokens-own", own.key, lambda: guess_tokens(own.pairs.sentences))
     pairs = _unnamed(own.pairs)
     # Runs of two uploads are told apart by what these hold: a name of its own would say whose it is.

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 import streamlit as st
 
 from whitelab.base.user_folders import expanded
-from whitelab.datasets import DEMO
 from whitelab.ui.widgets.address import linked
 
 
@@ -47,9 +46,9 @@ def typed_choice(
 
 
 def typed_data(label: str, key: str, names: Sequence[str], titles: Mapping[str, str], help: str) -> str:
-    """One of `names`, shown by their `titles`, or a path; the demonstration set where the box is empty."""
+    """One of `names`, shown by their `titles`, or a path; the first of them where the box is empty."""
 
     def shown(name: str) -> str:
         return titles.get(name, name)
 
-    return typed_choice(label, names, **linked(key, names[0], shown), format_func=shown, help=help) or DEMO
+    return typed_choice(label, names, **linked(key, names[0], shown), format_func=shown, help=help) or names[0]
