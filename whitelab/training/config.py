@@ -16,10 +16,6 @@ BATCH = 64
 
 # What to know of the score of a run that was scored.
 OPTIMISTIC = "The step kept is the one that scored best on these pairs, so its score is optimistic: score it on others"
-# What to know of the score of a run that was scored.
-OPTIMISTIC = "The step kept is the one that scored best on these pairs, so its score is optimistic: score it on others"
-# What to know of the score of a run that was scored.
-OPTIMISTIC = "The step kept is the one that scored best on these pairs, so its score is optimistic: score it on others"
 DECAYS = ("linear", "constant")
 
 # Why a run stopped before its last step.
