@@ -101,7 +101,7 @@ LESSON = Lesson(
     "L1:pca",
     5,
     "drag the middle of a two-dimensional cloud",
-    "the histogram of cosines slide to the right",
+    "what that does to the histogram of cosines",
     "A high cosine means that two sentences are similar.",
     (
         Step(

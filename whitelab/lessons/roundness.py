@@ -94,7 +94,7 @@ LESSON = Lesson(
     "L1:center",
     5,
     "drag the axes of an ellipse around the origin",
-    "the mean cosine stay at about 0 while the participation ratio falls",
+    "the mean cosine and the participation ratio, side by side",
     "A mean cosine of 0 means that the space is isotropic.",
     (
         Step(

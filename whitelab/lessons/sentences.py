@@ -233,7 +233,7 @@ LESSON = Lesson(
     _SETTING,
     8,
     "draw a score over the number of sentences before it is run",
-    "the dip where n = d, and shrinkage filling it",
+    "where it falls, and what shrinkage does there",
     "More sentences always help, a little each.",
     (
         Step(_ask_curve, _names, by_sentences, scored=_SETTING, slow="Fitting on more and more sentences"),

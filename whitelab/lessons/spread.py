@@ -100,7 +100,8 @@ def whitened_alignment(space: LayerEmbeddings) -> Answer:
         f"the distance of random ones {written(white.share)}, centred {written(centred.share)}. The **uniformity** "
         f"says how evenly all sentences are spread, the lower, the more evenly: raw {written(raw.uniformity)}, centred "
         f"{written(centred.uniformity)}, whitened {written(white.uniformity)}, and {written(floor)} for vectors "
-        f"spread evenly over all {space.dim} directions."
+        f"spread evenly over all {space.dim} directions. Similar sentences share the strong directions and differ in "
+        "weak ones; whitening makes all equally strong, and so what they differ in counts more."
     )
     numbers = {"alignment, centred": centred.alignment, "alignment, whitened": white.alignment, "floor": floor}
     numbers |= {"share, centred": centred.share, "share, whitened": white.share, "raw": raw.uniformity}
@@ -139,8 +140,8 @@ def best_score(space: LayerEmbeddings) -> Answer:
         for name, one in found.items()
     )
     words = (
-        "The lower the losses, the closer similar sentences and the more even the spread; the higher the score, the "
-        f"better:\n{every}\n\nBest score: {best}. Its "
+        "Both are losses: the lower, the closer similar sentences and the more even the spread. The higher the score, "
+        f"the better:\n{every}\n\nBest score: {best}. Its "
         f"{' and '.join(lowest) or 'alignment and uniformity'} {'is' if len(lowest) == 1 else 'are'} "
         f"{'also' if lowest else 'not'} the lowest of the four. Alignment looks at similar pairs only and uniformity "
         "at no gold score at all; the score reads the order of all pairs, also of those half alike. So neither stands "

@@ -95,10 +95,13 @@ def ahead(space: LayerEmbeddings) -> Answer:
     }
     means = {name: sum(some) / len(some) for name, some in kinds.items() if some}
     numbers |= means
-    words += "".join(f"; {name} gain {written(mean)} on average" for name, mean in means.items())
+    words += "".join(
+        f"; those of {name} differ from the better of the two by {written(mean)} on average"
+        for name, mean in means.items()
+    )
     words += (
-        ". The gain is over the better of the two: the score of an average is no average of scores, for the average of "
-        "two vectors is another vector, with cosines of its own."
+        ". The score of an average is no average of scores, for the average of two vectors is another vector, with "
+        "cosines of its own."
     )
     return Answer(higher, words, numbers)
 
@@ -211,13 +214,13 @@ def _luck(space: LayerEmbeddings, average: Candidate, layer: Candidate) -> tuple
         lost |= after > before
     words = (
         f"A half may be harder for every choice: the mean of all {len(every)} layers and averages is "
-        f"{written(means[0])} on the half chosen on and {written(means[1])} on the other. So a change of score is no "
-        "luck in itself; a lost place may be, "
+        f"{written(means[0])} on the half chosen on and {written(means[1])} on the other. So that a score "
+        "is lower there need not be luck of choosing; that others overtake it may. "
     ) + (
-        f"as here: of all {len(every)} together, {', and '.join(places)}. A place is lost by luck of choosing or "
-        "because the pairs of the other half are of another kind: two halves do not tell which."
+        f"Here some do: of all {len(every)} together, {', and '.join(places)}. That is luck of choosing, or the pairs "
+        "of the other half are of another kind: two halves do not tell which."
         if lost
-        else f"and of all {len(every)} together neither of these two has lost one from this half to that."
+        else f"Here none does, of all {len(every)} together."
     )
     return words, numbers
 
