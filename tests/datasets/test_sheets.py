@@ -83,9 +83,19 @@ def test_columns_that_are_unclear_are_not_guessed_and_can_be_chosen():
     data = b"left,right,label,note\na b,c d,2,x\ne f,g h,3,y\n"
     sheet = open_sheet(upload(".csv", data))
     assert sheet.found is None
-    assert sheet.column("first") is None
+    assert [sheet.column(role) for role in ("first", "second", "score")] == [None] * 3  # of three texts
     assert "columns found: 'left' (text), 'right' (text), 'label' (number), 'note' (text)" in sheet.unclear
     assert sheet.pairs("left", "right", "label").gold.tolist() == [2, 3]
+
+
+def test_two_texts_are_chosen_where_only_the_score_is_unclear():
+    rows = b"".join(b"%d,a man %d,a dog %d,%d,%d\n" % (i, i, i, i % 5, 7 * i % 11) for i in range(1, 20))
+    for names in (b"nr,left,right,closeness,chars\n", b"nr,sentence1,sentence2,closeness,chars\n"):
+        sheet = open_sheet(upload(".csv", names + rows))
+        assert [sheet.column(role) for role in ("first", "second", "score")] == [1, 2, None]
+        assert "'closeness' (number), 'chars' (number)" in sheet.listed
+        assert "gold scores count from 1 to 19, as rows are numbered" in "".join(sheet.pairs(1, 2, 0).notes)
+        assert "numbered" not in "".join(sheet.pairs(1, 2, "chars").notes)
 
 
 def test_columns_of_one_name_are_told_apart_by_number():

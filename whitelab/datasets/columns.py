@@ -56,7 +56,13 @@ _MANY_GROUPS = 12  # with numbers in order: a scale of so many steps is hardly s
 
 
 class UnclearColumns(DataError):
-    """Which columns of a table are two texts and a score, neither names nor content say."""
+    """Which columns of a table are two texts and a score, neither names nor content say.
+
+    `listed` are its columns with what they hold, `texts` the places of the two texts where these are clear.
+    """
+
+    listed = ""
+    texts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,9 @@ def find_columns(table: Table, header: bool | None = None) -> Columns:
         if len(numbers) == 1 and (numbering := _numbering([row[numbers[0]] for row in cells], by_name)):
             contents[numbers.pop()] = numbering
         if len(numbers) != 1:
-            raise _unclear(table, names, contents)
+            free = _free(contents, "text", taken)
+            texts = (roles["first"], roles["second"]) if by_name else free if len(free) == 2 else ()
+            raise _unclear(table, names, contents, texts)
         roles["score"] = numbers[0]
     if "first" not in roles:
         texts = _free(contents, "text", taken)
@@ -423,12 +431,14 @@ def _free(contents: list[str], wanted: str, taken: set[int]) -> list[int]:
     return [column for column, content in enumerate(contents) if content == wanted and column not in taken]
 
 
-def _unclear(table: Table, names: tuple[str, ...], contents: list[str]) -> UnclearColumns:
+def _unclear(table: Table, names: tuple[str, ...], contents: list[str], texts: Sequence[int] = ()) -> UnclearColumns:
     found = listed(table, names, contents)
     needed = "two text columns and one number are needed: name them sentence1, sentence2 and score"
     if len(names) >= 3:
         needed += ", or say which they are: `load(columns=...)`, `score --columns` or the Data page, which asks"
-    return UnclearColumns(f"{table.path}: columns found: {found}; {needed}{_tabs_hint(table)}")
+    error = UnclearColumns(f"{table.path}: columns found: {found}; {needed}{_tabs_hint(table)}")
+    error.listed, error.texts = found, tuple(texts)
+    return error
 
 
 def _tabs_hint(table: Table) -> str:

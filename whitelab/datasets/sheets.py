@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from whitelab.datasets.columns import (
     Columns,
+    UnclearColumns,
     chosen_columns,
     find_columns,
     name_columns,
@@ -34,7 +35,8 @@ class Sheet:
     """A table, and which of its columns were recognised.
 
     names: of all columns, a repeated one numbered. header: its first row holds them. found: the recognised
-    columns, None where more than one choice is left or none; `unclear` then says why.
+    columns, None where more than one choice is left or none; `unclear` then says why, `listed` what each column holds,
+    and `texts` are the places of the two texts where these at least are clear.
     """
 
     table: Table
@@ -42,6 +44,8 @@ class Sheet:
     header: bool
     found: Columns | None
     unclear: str = ""
+    listed: str = ""
+    texts: tuple[int, ...] = ()
 
     @property
     def named_by_format(self) -> bool:
@@ -55,7 +59,9 @@ class Sheet:
 
     def column(self, role: str) -> int | None:
         """The recognised column of a role (`columns.ROLES`), None where there is none."""
-        return None if self.found is None else getattr(self.found, role)
+        if self.found is None:
+            return dict(zip(("first", "second"), self.texts, strict=False)).get(role)
+        return getattr(self.found, role)
 
     def preview(self) -> list[dict[str, str]]:
         """The first rows as they are, every cell as text; short rows end in empty cells."""
@@ -97,10 +103,11 @@ def open_sheet(file: str | Path | Upload, header: bool | None = None) -> Sheet:
     if len(table.rows) == header:
         raise DataError(f"{file}: column names only, no pairs")
     try:
-        found, unclear = find_columns(table, header), ""
+        return Sheet(table, shown_names(names), header, find_columns(table, header))
+    except UnclearColumns as error:
+        return Sheet(table, shown_names(names), header, None, str(error), error.listed, error.texts)
     except DataError as error:
-        found, unclear = None, str(error)
-    return Sheet(table, shown_names(names), header, found, unclear)
+        return Sheet(table, shown_names(names), header, None, str(error))
 
 
 class Sentences(NamedTuple):

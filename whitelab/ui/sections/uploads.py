@@ -10,7 +10,7 @@ from whitelab.base import upload_limits
 from whitelab.base.wording import plain, quantity, spaced
 from whitelab.datasets import DataError, MalformedRows, SentencePairs, Sheet, Upload, open_pasted, open_sheet
 from whitelab.datasets.arrays import ARRAYS, TABLES
-from whitelab.datasets.tables import SUFFIXES
+from whitelab.datasets.tables import SUFFIXES, as_number
 from whitelab.encoding.precomputed import Unpaired, Vectors, read_either
 from whitelab.ui.results.kept import kept
 from whitelab.ui.sections import vectors_alone
@@ -83,7 +83,12 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
             icon=":material/help:",
         )
     elif sheet.unclear:
-        st.info("Which column is which is not clear from names and content. Choose them.", icon=":material/help:")
+        holds = f": {plain(sheet.listed)}" if sheet.listed else ""
+        st.info(
+            f"Which column is which is not clear from names and content{holds}. Choose them: the score says how alike "
+            "the two sentences are.",
+            icon=":material/help:",
+        )
     if sheet.table.lists:
         lists = ", ".join(map(plain, sheet.table.lists[:12]))
         st.info(
@@ -101,11 +106,13 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
                 placeholder="Choose a column",
             )
     st.caption(f"The first rows of {spaced(sheet.n_rows)}:")
-    narrow = st.column_config.TextColumn(width="medium")  # so that the scores are seen beside long sentences
-    config = dict.fromkeys(sheet.names, narrow)
-    st.dataframe(
-        sheet.preview(), hide_index=True, height="content", column_config=config, alt="The first rows of the sheet"
-    )
+    rows = sheet.preview()
+    numeric = {name: all(as_number(row[name]) is not None for row in rows if row[name]) for name in sheet.names}
+    # So that the scores are seen beside long sentences.
+    config = {
+        name: st.column_config.TextColumn(width="small" if small else "medium") for name, small in numeric.items()
+    }
+    st.dataframe(rows, hide_index=True, height="content", column_config=config, alt="The first rows of the sheet")
     if None in (chosen["first"], chosen["second"], chosen["score"]):
         return
     try:
