@@ -20,7 +20,7 @@ from whitelab.base.checks import check_choice
 from whitelab.base.installation import MissingLibraryError, need
 from whitelab.base.progress import Progress, part_of, silent
 from whitelab.base.threads import one_blas_thread, side_by_side
-from whitelab.base.wording import capitalised, ratio, spaced
+from whitelab.base.wording import capitalised, layers_in_words, ratio, spaced
 from whitelab.datasets import LabelledTexts
 from whitelab.encoding.embeddings import LayerEmbeddings, LayerRows, MeasuredRows
 from whitelab.probe import How, probe
@@ -326,14 +326,14 @@ def advise_sentences(space: LayerRows, chosen: Setting, purpose: str = "rank") -
     check_is_setting(chosen, "chosen")
     if space.n_sentences < 4:
         raise ValueError(f"sentences must be four that differ, or more, got {space.n_sentences}")
-    raw = Setting(chosen.numbers(space.n_layers))
+    raw, last = Setting(chosen.numbers(space.n_layers)), Setting((space.n_layers - 1,))
     seen, unseen = space.parted
     full = isotropy_between(seen, unseen, raw.with_(whitening="pca"))
     per_dimension = space.n_sentences / space.dim
     sentences = (
-        f"Sentences alone do not say what serves to {purpose}: keep the {named(raw)} until some are judged.",
-        f"A full whitening fitted on half of these {spaced(space.n_sentences)} sentences leaves the others with an "
-        f"isotropy of {full:.2f}; 1 would be round.",
+        f"Sentences alone do not say what serves to {purpose}: keep the {named(last)} until some are judged.",
+        f"A full whitening of {layers_in_words(raw.layers)}, fitted on half of these {spaced(space.n_sentences)} "
+        f"sentences, leaves the others with an isotropy of {full:.2f}; 1 would be round.",
         f"There are {ratio(per_dimension)} sentences a dimension; "
         + (
             "below about ten a full whitening fits noise, and a shrunk or shorter one is safer."
