@@ -22,8 +22,9 @@ after_words = (
 )
 chosen, opened = open_page(
     "What does this space look like, and what would whitening change?",
-    "A score (Spearman x 100) says how well cosines rank pairs of sentences the way people do: 100 is the same order, 0 no "
-    f"relation. Grey dot: a layer's vectors as they are. Filled mark: {after_words}.",
+    "A model makes a vector of each sentence in every layer, and the cosine of two says how nearly they point the same way. A "
+    "score (Spearman x 100) says how well cosines rank pairs the way people do: 100 is the same order, 0 no relation. "
+    f"Grey dot: a layer's vectors as they are. Filled mark: {after_words}.",
     intervals=True,
 )
 space, compared = opened.space, chosen.compared
@@ -42,7 +43,8 @@ headlines(
         "Mean cosine of random pairs",
         number(after.mean_cosine, 3),
         f"{number(before.mean_cosine, 3)} raw",
-        help="Anisotropy: near 1 the sentences fill a narrow cone. Centring alone brings it near 0.",
+        help="Near 1 all sentences point much the same way: a narrow cone. Centring alone brings it near 0, however unlike "
+        "in strength the directions stay.",
     ),
     Metric(
         "Directions kept",
