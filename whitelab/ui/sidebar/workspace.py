@@ -124,7 +124,7 @@ def say_what_is_missing() -> None:
         if elsewhere := st.session_state.get(data.ELSEWHERE):
             _offer(*elsewhere)
     elif loading:
-        st.info(f"{plain(loading)} is being loaded. How far it is stands in the bar.")
+        st.info(f"{plain(loading)} is being loaded. How far it is stands in the bar, which » at the top left opens.")
     else:
         st.info("Choose a model and data in the bar. What is missing there is said there.")
 

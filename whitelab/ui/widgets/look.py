@@ -154,6 +154,8 @@ STYLE = """<style>
         > [data-testid=stVerticalBlock] > [data-testid=stElementContainer] > [data-testid=stSelectbox]
     ) { min-width: calc(50% - 1rem); }
 }
+/* Closed it is only moved away, and keys would still walk through it unseen. */
+[data-testid=stSidebar][data-collapsed=true] [data-testid=stSidebarContent] { visibility: hidden; }
 [data-testid=stSidebar] [data-testid=stLayoutWrapper]:has(> .st-key-live) { position: sticky; top: 0; z-index: 9; }
 [data-testid=stButtonGroup] > [role=radiogroup] { flex-wrap: wrap; }
 [role=group]:has(> [data-testid=stMultiSelectTagsContainer]) { height: auto; max-height: none; }
