@@ -373,6 +373,16 @@ def test_every_control_of_the_bar_is_reached_by_keyboard_and_links_and_switches_
     assert rings == {"stTopNavLink,solid", "stPageLink-NavLink,solid", "LABEL,solid"}
 
 
+def test_no_key_reaches_a_control_of_the_bar_while_it_is_closed(app, visit):
+    page = visit(app, width=768).open("")
+    places = []
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        places.append(page.evaluate("document.activeElement.getBoundingClientRect().right"))
+    assert min(places) > 0
+    assert len({*places}) > 5
+
+
 # A figure that leaves its page
 
 

@@ -155,7 +155,9 @@ STYLE = """<style>
     ) { min-width: calc(50% - 1rem); }
 }
 /* Closed it is only moved away, and keys would still walk through it unseen. */
-[data-testid=stSidebar][data-collapsed=true] [data-testid=stSidebarContent] { visibility: hidden; }
+[data-testid=stSidebar][data-collapsed=true] :is([data-testid=stSidebarContent], [data-testid=stSidebarContent] *) {
+    visibility: hidden !important;
+}
 [data-testid=stSidebar] [data-testid=stLayoutWrapper]:has(> .st-key-live) { position: sticky; top: 0; z-index: 9; }
 [data-testid=stButtonGroup] > [role=radiogroup] { flex-wrap: wrap; }
 [role=group]:has(> [data-testid=stMultiSelectTagsContainer]) { height: auto; max-height: none; }
