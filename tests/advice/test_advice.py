@@ -331,7 +331,8 @@ def test_what_only_the_number_of_options_keeps_from_being_stored_is_named(few_to
         advice = answer(replace(few_to_store, options=options), "store")
         assert advice.decided
         assert (
-            f"4 bytes, seem to do as well, but among {many + 1} that were tried one may by luck." in advice.sentences[2]
+            f"4 bytes, seem to do as well, but among the {many + 1} shorter ones that were tried one may by luck."
+            in advice.sentences[2]
         ) is said
         assert f": {4 if many == 1 else 8} bytes a vector" in advice.sentences[0]
 

@@ -328,7 +328,8 @@ def unnamed(page: Page) -> list[str]:
         """() => [...document.querySelectorAll(
             'button, input, textarea, select, a[href], [role=button], [role=tab], [role=slider], [role=radio]')]
             .filter(e => { const r = e.getBoundingClientRect(); return r.width * r.height > 0 && e.type !== 'file' })
-            .filter(e => e.checkVisibility())  // what a closed expander holds has a size, and cannot be reached
+            // What a closed expander or a closed bar holds has a size, and cannot be reached.
+            .filter(e => e.checkVisibility({ visibilityProperty: true }))
             .filter(e => !(e.getAttribute('aria-label') || e.title || e.innerText?.trim() || e.labels?.[0]?.innerText
                 || e.querySelector('[aria-label], [alt]')
                 || document.getElementById(e.getAttribute('aria-labelledby'))?.innerText))

@@ -232,8 +232,8 @@ def _passed_over(short: list[Option], found: Option, gaps: tuple[str, ...]) -> s
         return ""
     small = min(alone, key=lambda option: (option.size, -option.score))
     return (
-        f" {capitalised(kept_as(small))}, {spaced(small.size)} bytes, seem to do as well, but among {len(short)} "
-        "that were tried one may by luck."
+        f" {capitalised(kept_as(small))}, {spaced(small.size)} bytes, seem to do as well, but among the {len(short)} "
+        "shorter ones that were tried one may by luck."
     )
 
 
