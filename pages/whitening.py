@@ -34,7 +34,7 @@ name, against = LABELS.inline(compared.whitening), LABELS.inline(baseline.whiten
 difference = now.difference
 tested = difference.estimate == difference.estimate and now.verdict != "starved"
 against_task = (
-    "against the task fit" if compared.fit == "task" else f"against {task.score.spearman or 0:.2f}, the task fit"
+    "against the task fit" if compared.fit == "task" else f"against {number(task.score.spearman)}, the task fit"
 )
 against_task = "by halves too small to tell" if found.thin else against_task
 beside = cross and change(cross.score.spearman, task.score.spearman, against_task)

@@ -100,9 +100,13 @@ def whitened_alignment(space: LayerEmbeddings) -> Answer:
         f"the distance of random ones {written(white.share)}, centred {written(centred.share)}. The **uniformity** "
         f"says how evenly all sentences are spread, the lower, the more evenly: raw {written(raw.uniformity)}, centred "
         f"{written(centred.uniformity)}, whitened {written(white.uniformity)}, and {written(floor)} for vectors "
-        f"spread evenly over all {space.dim} directions. Similar sentences share the strong directions and differ in "
-        "weak ones; whitening makes all equally strong, and so what they differ in counts more."
+        f"spread evenly over all {space.dim} directions."
     )
+    if (way := moved(centred.alignment, white.alignment, _NEAR)) == "rises":
+        words += (
+            " Whitening makes all directions equally strong, so that whatever similar sentences differ in along weak "
+            "ones counts as much as what they share along strong ones."
+        )
     numbers = {"alignment, centred": centred.alignment, "alignment, whitened": white.alignment, "floor": floor}
     numbers |= {"share, centred": centred.share, "share, whitened": white.share, "raw": raw.uniformity}
     numbers |= {"uniformity, centred": centred.uniformity, "uniformity, whitened": white.uniformity}
@@ -110,7 +114,7 @@ def whitened_alignment(space: LayerEmbeddings) -> Answer:
     if gained >= _NEAR:
         numbers["by centring"] = 100 * (raw.uniformity - centred.uniformity) / gained
         words += f" Of what whitening gains there, centring alone brings {written(numbers['by centring'])} %."
-    return Answer(_WAYS[moved(centred.alignment, white.alignment, _NEAR)], words, numbers)
+    return Answer(_WAYS[way], words, numbers)
 
 
 def _maps(space: LayerEmbeddings) -> dict[str, str]:
