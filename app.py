@@ -1,6 +1,14 @@
 """whitelab in a browser: page configuration, the workspace bar and navigation."""
 
+import sys
+
 import streamlit as st
+
+words = st.empty()  # what is said above a page
+if "torch" not in sys.modules:  # seconds go by before there is a page
+    words.caption(
+        "whitelab is loading PyTorch and its bundled model: some seconds, for the first visitor after a start only."
+    )
 
 from whitelab.base.installation import shipped
 from whitelab.datasets import parquet
@@ -46,17 +54,19 @@ look.dress()
 name = page.url_path or PAGES[0]
 lesson_strip.open_lesson(name)
 workspace.draw(name)
-words = st.container()
+words.empty()
 try:
     with address.noted(address.PAGE):
         if lesson_strip.draw():
             page.run()
 finally:
     address.settle()
-    if missed := address.misread(address.PAGE):
-        words.warning(f"{missed} The page shows what is computed.")
-    if strange := address.misspelt():
-        words.warning(strange)
+    missed, strange = address.misread(address.PAGE), address.misspelt()
+    with words.container():
+        if missed:
+            st.warning(f"{missed} The page shows what is computed.")
+        if strange:
+            st.warning(strange)
     opened = st.session_state.pop(workspace.OPENED, None)  # a session keeps no embeddings
 if opened is not None:
     with st.session_state[workspace.AHEAD]:

@@ -245,6 +245,14 @@ def test_before_the_first_run_has_begun_the_bar_lists_no_files(app, tab):
     assert tab.evaluate("[...listed]") == []  # they stand at the top
 
 
+def test_the_first_visitor_after_a_start_reads_why_there_is_no_page_yet(launch, tab):
+    tab.goto(launch())
+    words = tab.get_by_text("whitelab is loading PyTorch")
+    words.wait_for()
+    tab.get_by_role("heading", name=QUESTIONS["overview"]).wait_for()
+    words.wait_for(state="detached")
+
+
 # Nothing hears of the room on paper, as when a browser prints.
 DEAF = """window.ResizeObserver = class extends ResizeObserver {
     constructor(hear) { super((...seen) => matchMedia("print").matches || hear(...seen)) }
