@@ -7,7 +7,7 @@ from whitelab.base.wording import amount, in_percent, spaced
 from whitelab.sweeps.dimensions import KNEE
 from whitelab.ui.frame.page import close_page, open_page
 from whitelab.ui.frame.variants import LABELS, all_numbers, instead, over_k
-from whitelab.ui.results.crossed import crossed
+from whitelab.ui.results.crossed import objection
 from whitelab.ui.results.scores import curve_of, doubt_of, scored
 from whitelab.ui.sections import controls_of_k, every_layer, search_cost
 from whitelab.ui.sections.k_curve import cross_fitted, held_out_words, rank_words
@@ -36,7 +36,7 @@ of_another = instead(chosen.compared)
 size, kept = 4 * space.n_sentences, variant(spec).columns(now.rank, space.dim)
 label = f"Spearman at k = {k}" + f", {LABELS.inline(spec)}" * bool(of_another)
 headlines(
-    score_metric(label, now, raw, doubt_of(space, setting), crossed(space, setting)),
+    score_metric(label, now, raw, doubt_of(space, setting), objection(space, setting)),
     Metric(
         "Best k",
         str(curve.best_k or "undefined"),

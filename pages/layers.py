@@ -5,7 +5,7 @@ import streamlit as st
 from whitelab.base.wording import layer_names
 from whitelab.ui.frame.page import close_page, open_page
 from whitelab.ui.frame.variants import LABELS
-from whitelab.ui.results.crossed import crossed
+from whitelab.ui.results.crossed import objection
 from whitelab.ui.results.scores import doubt_of, number_of, scored
 from whitelab.ui.sections import layer_maps, subset_search
 from whitelab.ui.widgets.metric import Metric, score_metric
@@ -54,7 +54,7 @@ metrics = (
         scored(space, chosen.setting),
         scored(space, chosen.setting.raw),
         doubt_of(space, chosen.setting),
-        crossed(space, chosen.setting),
+        objection(space, chosen.setting),
     ),
 )
 for column, metric in zip(headline, metrics, strict=True):

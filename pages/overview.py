@@ -6,7 +6,7 @@ from whitelab.base.wording import plain, quantity
 from whitelab.statistics.geometry import METRICS
 from whitelab.ui.frame.page import close_page, open_page
 from whitelab.ui.frame.variants import LABELS, under
-from whitelab.ui.results.crossed import crossed
+from whitelab.ui.results.crossed import objection
 from whitelab.ui.results.scores import doubt_of, number_of, scored, shape_of
 from whitelab.ui.sections import explanation, layer_gains, space_views
 from whitelab.ui.sidebar import workspace
@@ -38,7 +38,7 @@ fitted = f"fitted on {quantity(now.fitted, 'sentence')}" if now.setting.fits els
 isotropy = f", held-out isotropy {now.isotropy:.2f}" if now.isotropy is not None else ""
 headlines(
     score_metric("Spearman, raw", raw),
-    score_metric(f"Spearman, {LABELS.card(compared)}", now, raw, doubt_of(space, compared), crossed(space, compared)),
+    score_metric(f"Spearman, {LABELS.card(compared)}", now, raw, doubt_of(space, compared), objection(space, compared)),
     Metric(
         "Mean cosine of random pairs",
         number(after.mean_cosine, 3),

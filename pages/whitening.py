@@ -51,7 +51,7 @@ with st.container(key="few-words"):
         Metric(
             f"Difference from {against}",
             f"{difference.estimate:+.2f}" if difference.estimate == difference.estimate else "undefined",
-            capitalised(verdict.on_others(others)) or VERDICTS[now.verdict],
+            capitalised(verdict.objected(others)) or VERDICTS[now.verdict],
             now.verdict if now.verdict in ("gain", "loss") and not others else "",
             f"Bootstrap of the paired difference, 95 %: {verdict.interval(difference.low, difference.high, '+')}; "
             f"{verdict.tests(now)}."

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from tests.conftest import make_space
 from whitelab.encoding.embeddings import LayerRows
@@ -12,7 +13,7 @@ from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
 from whitelab.statistics.significance import williams
 from whitelab.sweeps.dimensions import k_curve
-from whitelab.ui.results.crossed import crossed
+from whitelab.ui.results.crossed import NEAR, crossed, objection
 from whitelab.ui.results.shelf import shelf
 from whitelab.ui.sections.k_curve import held_out_words
 
@@ -71,6 +72,23 @@ def test_what_halves_turn_round_they_do_by_every_test_there_is(seed, aggregate):
         if aggregate == "mean" and own.verdict not in ("gain", "loss"):
             expected = ""  # which the bootstrap that judges halves has judged too
         assert crossed(space, pca) == expected
+
+
+def test_a_change_near_the_level_is_unclear_where_the_bootstrap_does_not_show_what_williams_test_does():
+    seen = set()
+    for seed in (13, 14, 50):
+        base = make_space(60, seed=seed)
+        own, raw = (score(base, one).cosines for one in (PCA, PCA.raw))
+        noise = torch.randn(len(own), generator=torch.Generator().manual_seed(seed), dtype=own.dtype)
+        for part in (0.3, 0.4, 0.5, 0.6):
+            gold = part * own / own.std() + 0.1 * raw / raw.std() + noise
+            space = shelf().call(replace(base, gold=gold), f"near the level {seed} {part}")
+            found = paired(space, [score(space, one) for one in (PCA.raw, PCA)]).standing(1)
+            disagreed = found.williams.p_value < LEVEL and found.verdict == "unclear"
+            assert found.williams.p_value >= NEAR or not disagreed
+            assert (objection(space, PCA) == "unclear") is disagreed
+            seen.add((disagreed, found.verdict))
+    assert seen >= {(True, "unclear"), (False, "chance"), (False, "gain")}
 
 
 def test_thin_halves_speak_neither_for_a_change_nor_against_it():

@@ -162,9 +162,15 @@ def test_the_doubt_is_that_of_the_tests():
 
 def test_a_change_that_halves_do_not_show_or_turn_round_is_said_to_be_so(monkeypatch):
     space, setting = shelf().call(make_space(), "crossed"), Setting((1,), "pca", 6)
-    said = {"": "", "chance": "do not show beyond doubt", "loss": "turn round", "gain": "turn round"}
+    said = {
+        "": "",
+        "unclear": "leave one test sure",
+        "chance": "do not show beyond doubt",
+        "loss": "turn round",
+        "gain": "turn round",
+    }
     for shown, words in said.items():
-        monkeypatch.setattr(explanation, "crossed", lambda *_, shown=shown: shown)
+        monkeypatch.setattr(explanation, "objection", lambda *_, shown=shown: shown)
         doubt = measured(space, setting, "gain").doubt
         assert (words in doubt, bool(doubt)) == (True, bool(shown))
 

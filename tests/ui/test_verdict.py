@@ -125,9 +125,10 @@ def test_a_gain_that_cross_fitting_does_not_show_is_said_to_be_in_doubt():
     assert "+0.50, 95 % interval -1.00 to +2.00: not beyond doubt" in doubt
     for turned in ("gain", "loss"):
         assert "the other way round, beyond chance" in verdict.by_halves(standing(turned), turned)
-        assert verdict.on_others(turned) == f"a {turned} on new text"
-    assert verdict.on_others("chance") == "in doubt on new text"
-    assert verdict.by_halves(standing("gain"), "") == verdict.on_others("") == verdict.by_halves(None, "chance") == ""
+        assert verdict.objected(turned) == f"a {turned} on new text"
+    assert verdict.objected("chance") == "in doubt on new text"
+    assert verdict.objected("unclear") == "the tests disagree"
+    assert verdict.by_halves(standing("gain"), "") == verdict.objected("") == verdict.by_halves(None, "chance") == ""
     words = verdict.sentence(standing("gain"), "PCA whitening", "raw", "60", doubt)
     assert words.startswith("**The gain is real on the sentences it was fitted on.**")
     assert words.endswith(doubt)

@@ -1,4 +1,4 @@
-"""Whether sentences that a map was not fitted on show what those do that it was fitted on."""
+"""What stands against a change from raw: the other test, and sentences that the map was not fitted on."""
 
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.scoring.fit_scopes import thin_halves
@@ -8,6 +8,8 @@ from whitelab.statistics.correlation import ranked_at_once
 from whitelab.statistics.significance import williams
 from whitelab.ui.results.scores import number_of, standing
 from whitelab.ui.results.study import study
+
+NEAR = LEVEL / 5  # a p-value of Williams' test from which the bootstrap may have another view
 
 
 def crossed(space: LayerEmbeddings, setting: Setting) -> str:
@@ -42,6 +44,21 @@ def crossed(space: LayerEmbeddings, setting: Setting) -> str:
     if verdict in ("chance", "unclear"):
         return "chance"
     return verdict if verdict in ("gain", "loss") and not shown_too else ""
+
+
+def objection(space: LayerEmbeddings, setting: Setting) -> str:
+    """What stands against a change from raw that Williams' test calls real: `unclear` where the bootstrap does not,
+    which is asked only near the level, else what halves show in its place (`crossed`).
+    """
+    settings = (setting.raw, setting)
+    if (
+        ranked_at_once(space.n_subsets, setting.aggregate)
+        and None not in [number_of(space, one).spearman for one in settings]
+        and NEAR <= p_against_raw(space, setting) < LEVEL
+        and standing(space, settings, 1, 0).verdict == "unclear"
+    ):
+        return "unclear"
+    return crossed(space, setting)
 
 
 def p_against_raw(space: LayerEmbeddings, setting: Setting) -> float:

@@ -12,7 +12,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.statistics.correlation import ranked_at_once
 from whitelab.statistics.geometry import CONE
 from whitelab.ui.frame.variants import LABELS
-from whitelab.ui.results.crossed import crossed, p_against_raw
+from whitelab.ui.results.crossed import objection, p_against_raw
 from whitelab.ui.results.scores import curve_of, number_of, shape_of
 from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.metric import number
@@ -20,9 +20,11 @@ from whitelab.whitening import variant, whitens
 
 SMALL = 0.5  # points below which a change of score is not explained
 MOST = 0.8  # of a loss is laid to what loses so much of it alone
-# What `crossed` leaves of a change that is real on the sentences the map was fitted on.
+_UNCLEAR = "of which {pairs} leave one test sure and the other not"
+# What `objection` leaves of a change that Williams' test calls real.
 _TURNED = "which maps of half the sentences turn round on the other half, and not by chance"
-_CROSSED = {
+_OBJECTIONS = {
+    "unclear": _UNCLEAR,
     "chance": "which maps of half the sentences do not show beyond doubt on the other half",
     "gain": _TURNED,
     "loss": _TURNED,
@@ -109,14 +111,14 @@ def _centred(space: LayerEmbeddings, setting: Setting) -> float | None:
 def _doubt(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> str:
     pairs = f"these {spaced(space.n_pairs)} pairs"
     if verdict == "unclear":
-        return f"of which {pairs} leave one test sure and the other not"
+        return _UNCLEAR.format(pairs=pairs)
     if verdict == "chance":
         return f"which {pairs} cannot tell from no change"
     if not verdict and ranked_at_once(space.n_subsets, setting.aggregate):
         test = p_against_raw(space, setting)
         if test >= LEVEL:
             return f"which {pairs} cannot tell from no change (Williams {p_value(test)})"
-    return _CROSSED.get(crossed(space, setting), "")
+    return _OBJECTIONS.get(objection(space, setting), "").format(pairs=pairs)
 
 
 def explained(measures: Measured) -> tuple[str, int | None]:

@@ -8,7 +8,7 @@ from whitelab.base import wording
 from whitelab.scoring.paired import VERDICTS, Doubt
 from whitelab.scoring.score import Score
 from whitelab.ui.widgets.chart import keep_headline
-from whitelab.ui.widgets.verdict import on_others
+from whitelab.ui.widgets.verdict import objected
 
 # What a delta is -> its colour and its arrow, as Streamlit calls them.
 _DELTAS = {
@@ -89,16 +89,16 @@ def in_doubt(verdict: str) -> str:
 
 
 def score_metric(
-    label: str, score: Score, raw: Score | None = None, doubt: Doubt | None = None, crossed: str = ""
+    label: str, score: Score, raw: Score | None = None, doubt: Doubt | None = None, objection: str = ""
 ) -> Metric:
-    """A Spearman score with its interval, and its change against raw, without a colour where there is `doubt`, or where
-    other sentences show another one (`results.crossed`).
+    """A Spearman score with its interval, and its change against raw, without a colour where there is `doubt` or an
+    `objection` (`results.crossed`).
 
     Raw itself has none.
     """
     width = "" if score.half_width is None else f"± {score.half_width:.2f}"
     words = in_doubt(doubt.verdict(score.spearman, score.rank)) if doubt else ""
-    words = words or (f"({on_others(crossed)})" if crossed else "")
+    words = words or (f"({objected(objection)})" if objection else "")
     compared = raw is not None and raw.setting != score.setting
     delta = change(score.spearman, raw.spearman, words or "against raw") if compared else None
     if not delta:

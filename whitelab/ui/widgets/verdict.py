@@ -75,10 +75,12 @@ def sentence(standing: Standing, label: str, baseline: str, pairs: str, against:
     return f"{lead} {numbers} ({tests(standing)}). {meaning[verdict]}"
 
 
-def on_others(crossed: str) -> str:
-    """In a card, what cross-fitted halves (`results.crossed`) show in place of a change; empty where they show it."""
+def objected(objection: str) -> str:
+    """In a card, what stands against a change (`results.crossed.objection`); empty where nothing does."""
     shown = {"chance": "in doubt", "gain": "a gain", "loss": "a loss"}
-    return f"{shown[crossed]} on new text" if crossed else ""
+    if objection == "unclear":
+        return VERDICTS["unclear"].lower()
+    return f"{shown[objection]} on new text" if objection else ""
 
 
 def by_halves(cross: Standing | None, crossed: str) -> str:
@@ -115,8 +117,9 @@ def fitting(task: Standing, cross: Standing, apart: Standing, label: str, raw: S
         return f"{scores} Nothing is gained by fitting to the test sentences."
     if apart.verdict == "starved":
         return (
-            f"{scores} With as many directions as sentences, all of these lie equally far apart, so the difference "
-            f"says nothing. {starved_remedy(task.score.setting.whitening)}"
+            f"{scores} A map of as many directions as it was fitted on sentences, which are all of them here or half, "
+            "sets these equally far apart, so the difference says nothing. "
+            f"{starved_remedy(task.score.setting.whitening)}"
         )
     if thin:
         return (
