@@ -24,7 +24,7 @@ from whitelab.datasets import (
     open_sheet,
     read_sentences,
 )
-from whitelab.datasets.columns import different
+from whitelab.datasets.columns import UnclearColumns, different
 from whitelab.scoring.fit_text import scope_text
 
 ROWS = [("a cat sits", "a cat is sitting", 4.5, "x"), ("a dog runs", "the sun sets", 0.25, "y"), ("b", "c", 3.0, "x")]
@@ -93,9 +93,48 @@ def test_two_texts_are_chosen_where_only_the_score_is_unclear():
     for names in (b"nr,left,right,closeness,chars\n", b"nr,sentence1,sentence2,closeness,chars\n"):
         sheet = open_sheet(upload(".csv", names + rows))
         assert [sheet.column(role) for role in ("first", "second", "score")] == [1, 2, None]
-        assert "'closeness' (number), 'chars' (number)" in sheet.listed
-        assert "gold scores count from 1 to 19, as rows are numbered" in "".join(sheet.pairs(1, 2, 0).notes)
+        assert "'closeness' (number), 'chars' (number)" in sheet.clear.listed
+        assert "nr" not in sheet.clear.listed.replace("'nr' (running number)", "")
         assert "numbered" not in "".join(sheet.pairs(1, 2, "chars").notes)
+    named = open_sheet(upload(".csv", b"sentence1,sentence2,score,label\na b,c d,2,1\ne f,g h,3,5\n"))
+    assert [named.column(role) for role in ("first", "second", "score")] == [0, 1, None]
+    assert named.clear.listed == "'score' (number), 'label' (number)"
+    keys = b"".join(b"q-%d,a man %d,%d,%d\n" % (i, i, i % 5, 7 * i % 11) for i in range(1, 20))
+    other = open_sheet(upload(".csv", b"key,question,closeness,chars\n" + keys))
+    assert [other.column(role) for role in ("first", "second", "score")] == [None] * 3  # a key is no sentence
+
+
+def test_the_only_number_beside_those_of_rows_is_offered_as_the_score_and_not_taken_unasked(tmp_path):
+    for step in (1, -1):
+        rows = b"".join(b"%d,a man %d,%d.5,a dog %d\n" % (40 + step * i, i, i % 5, i) for i in range(1, 20))
+        data = b"nr,left,closeness,right\n" + rows
+        (tmp_path / "own.csv").write_bytes(data)
+        with pytest.raises(UnclearColumns):  # it may be the year of a document
+            load(tmp_path / "own.csv")
+        sheet = open_sheet(upload(".csv", data))
+        assert sheet.clear.listed == "'nr' (running number), 'closeness' (number)"
+        assert [sheet.column(role) for role in ("first", "second", "score")] == [1, 3, 2]
+
+
+def test_a_score_in_words_is_said_to_be_none():
+    sheet = open_sheet(upload(".csv", b"a man,a dog,slightly\na cat,a cow,very\n"))
+    assert (sheet.found, sheet.clear.numberless) == (None, True)
+    assert not open_sheet(upload(".csv", b"left,right,label,note\na b,c d,2,x\ne f,g h,3,y\n")).clear.numberless
+
+
+@pytest.mark.parametrize("step", [1, -1, 2])
+def test_scores_in_the_order_of_rows_are_doubted_whatever_rows_are_left_out(step):
+    def notes(golds):
+        rows = "".join(f"a man {i},a dog {i},{gold}\n" for i, gold in enumerate(golds))
+        return "".join(open_sheet(upload(".csv", f"sentence1,sentence2,score\n{rows}".encode())).pairs(0, 1, 2).notes)
+
+    numbers = [50 + step * i for i in range(13)]
+    doubt = f"whole numbers in order, from {numbers[0]} to {numbers[-1]}"
+    assert doubt in notes(numbers)
+    assert doubt in notes(numbers[:5] + numbers[6:])  # twelve, with a gap
+    assert "in order" not in notes(numbers[:11])  # a scale of eleven steps may be sorted
+    assert "in order" not in notes([number + 0.5 for number in numbers])
+    assert "in order" not in notes([numbers[0], *numbers])
 
 
 def test_columns_of_one_name_are_told_apart_by_number():

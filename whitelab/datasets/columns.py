@@ -10,7 +10,7 @@ from itertools import islice, pairwise, zip_longest
 from typing import NamedTuple
 
 from whitelab.base.wording import quantity
-from whitelab.datasets.pairs import NOT_A_NUMBER, DataError, Problem
+from whitelab.datasets.pairs import MANY_GROUPS, NOT_A_NUMBER, DataError, Problem
 from whitelab.datasets.tables import DECIMAL_COMMA, Table, as_number, sniff
 
 # Names are compared as `plain_name` gives them.
@@ -51,18 +51,25 @@ SUBSET_NAMES = ("subset", "genre", "dataset")
 ROLES = ("first", "second", "score", "subset")
 KIND_NAMES = ("kind",)  # of what kind a pair is, as the demonstration set says: known, so that it is no sentence
 
+_RUNNING = "running number"
 _MANY_ROWS = 50  # with a number each: as many scores in whole numbers are hardly all different
-_MANY_GROUPS = 12  # with numbers in order: a scale of so many steps is hardly sorted, and has them all
+
+
+class Clear(NamedTuple):
+    """What is clear of columns that are not: the places of the two `texts`, that of the only number beside those of
+    rows (`score`), the columns with what they hold (`listed`), where the texts are clear only those of numbers, and
+    whether none holds any (`numberless`)."""
+
+    texts: tuple[int, ...] = ()
+    score: int | None = None
+    listed: str = ""
+    numberless: bool = False
 
 
 class UnclearColumns(DataError):
-    """Which columns of a table are two texts and a score, neither names nor content say.
+    """Which columns of a table are two texts and a score, neither names nor content say; some may be `clear`."""
 
-    `listed` are its columns with what they hold, `texts` the places of the two texts where these are clear.
-    """
-
-    listed = ""
-    texts: tuple[int, ...] = ()
+    clear = Clear()
 
 
 @dataclass(frozen=True)
@@ -108,12 +115,15 @@ def find_columns(table: Table, header: bool | None = None) -> Columns:
     roles.pop("kind", None)
     if "score" not in roles:
         numbers = _free(contents, "number", taken)
-        if len(numbers) == 1 and (numbering := _numbering([row[numbers[0]] for row in cells], by_name)):
-            contents[numbers.pop()] = numbering
-        if len(numbers) != 1:
-            free = _free(contents, "text", taken)
+        for column in numbers:
+            numbering = _numbering([row[column] for row in cells], by_name)
+            if numbering == _RUNNING or len(numbers) == 1 and numbering:  # beside others it may still be the score
+                contents[column] = numbering
+        left = _free(contents, "number", taken)
+        if len(numbers) != 1 or not left:  # a number beside one of rows may be a document's year
+            free = [one for one in _free(contents, "text", taken) if _are_sentences([row[one] for row in cells])]
             texts = (roles["first"], roles["second"]) if by_name else free if len(free) == 2 else ()
-            raise _unclear(table, names, contents, texts)
+            raise _unclear(table, names, contents, texts, left[0] if len(left) == 1 else None)
         roles["score"] = numbers[0]
     if "first" not in roles:
         texts = _free(contents, "text", taken)
@@ -363,7 +373,8 @@ def _named_roles(table: Table, names: tuple[str, ...], contents: list[str]) -> d
     if len(scores) > 1:  # a relatedness score beside a textual label, say
         scores = [name for name in scores if contents[plain.index(name)] == "number"]
         if len(scores) != 1:
-            raise _unclear(table, names, contents)
+            texts = [plain.index(name) for name in pairs[0]] if len(pairs) == 1 else ()
+            raise _unclear(table, names, contents, texts)
     if len(pairs) > 1:
         raise _unclear(table, names, contents)
     wanted = {"score": scores, "subset": SUBSET_NAMES, "kind": KIND_NAMES}
@@ -414,16 +425,16 @@ def content_of(cells: list) -> str:
 def _numbering(cells: list, named: bool) -> str:
     """What numbers are that are those of rows or of groups of rows, and no scores; empty where they may be scores.
 
-    They are whole, and many: each one more than that of the row before, or where no names tell the sentences (`named`)
-    all different, or each that of the row before or the next.
+    They are whole, and many: each one more than that of the row before, or each one less, or where no names tell the
+    sentences (`named`) all different, or each that of the row before or the next.
     """
     numbers = [number for number in map(as_number, cells) if number is not None and math.isfinite(number)]
     different = len(set(numbers))
-    if different < _MANY_GROUPS or not all(number.is_integer() for number in numbers):
+    if different < MANY_GROUPS or not all(number.is_integer() for number in numbers):
         return ""
     steps = {after - one for one, after in pairwise(numbers)}
-    if steps == {1} or not named and steps == {0, 1}:
-        return "running number"
+    if steps in ({1}, {-1}) or not named and steps in ({0, 1}, {0, -1}):
+        return _RUNNING
     return "whole numbers, all different" if not named and _MANY_ROWS <= different == len(numbers) else ""
 
 
@@ -431,13 +442,17 @@ def _free(contents: list[str], wanted: str, taken: set[int]) -> list[int]:
     return [column for column, content in enumerate(contents) if content == wanted and column not in taken]
 
 
-def _unclear(table: Table, names: tuple[str, ...], contents: list[str], texts: Sequence[int] = ()) -> UnclearColumns:
+def _unclear(
+    table: Table, names: tuple[str, ...], contents: list[str], texts: Sequence[int] = (), score: int | None = None
+) -> UnclearColumns:
     found = listed(table, names, contents)
     needed = "two text columns and one number are needed: name them sentence1, sentence2 and score"
     if len(names) >= 3:
         needed += ", or say which they are: `load(columns=...)`, `score --columns` or the Data page, which asks"
     error = UnclearColumns(f"{table.path}: columns found: {found}; {needed}{_tabs_hint(table)}")
-    error.listed, error.texts = found, tuple(texts)
+    numbers = [column for column, content in enumerate(contents) if content not in ("text", "empty", "other")]
+    of_numbers = ", ".join(f"{shown(names[column])} ({contents[column]})" for column in numbers)
+    error.clear = Clear(tuple(texts), score, of_numbers if texts else found, not numbers)
     return error
 
 

@@ -17,7 +17,7 @@ REPEATS = 0.1  # share of rows that repeat another, above which a reader is told
 SPLITS = ("train", "dev", "test")  # of published data
 NOT_A_NUMBER = "is not a number"  # of a cell, at the end of a `Problem`'s reason
 _VALUES = re.compile(r"""['"].*(?:['"]|\.\.\.)|\d+""")  # what differs between reasons of one kind; long ones are cut
-_COUNTED = 12  # scores from which one more each time is no scale
+MANY_GROUPS = 12  # with whole numbers in order: a scale of so many steps is hardly sorted, and has them all
 SCALE = (0.0, 5.0)  # the STS scale; other ranges are accepted and noted, since Spearman reads order only
 
 
@@ -257,10 +257,10 @@ def gold_notes(gold: np.ndarray, subset: np.ndarray, subset_names: tuple[str, ..
         flat = [name for name, part in zip(subset_names, present, strict=True) if len(part) and np.ptp(part) == 0]
         if flat:
             notes.append(f"one gold score throughout, so Spearman is undefined, in: {', '.join(flat)}")
-    if len(gold) >= _COUNTED and (np.diff(gold) == 1).all():
-        notes.append(
-            f"gold scores count from {gold[0]:g} to {gold[-1]:g}, as rows are numbered: is it the right column?"
-        )
+    steps = np.diff(gold)
+    if len(gold) >= MANY_GROUPS and ((steps > 0).all() or (steps < 0).all()) and (gold == gold.round()).all():
+        ends = f"from {gold[0]:g} to {gold[-1]:g}"
+        notes.append(f"gold scores are whole numbers in order, {ends}, as rows are numbered: they may be no scores")
     if gold.min() < SCALE[0] or gold.max() > SCALE[1]:
         notes.append(
             f"gold scores run from {gold.min():g} to {gold.max():g}, "

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from whitelab.datasets.columns import (
+    Clear,
     Columns,
     UnclearColumns,
     chosen_columns,
@@ -35,8 +36,7 @@ class Sheet:
     """A table, and which of its columns were recognised.
 
     names: of all columns, a repeated one numbered. header: its first row holds them. found: the recognised
-    columns, None where more than one choice is left or none; `unclear` then says why, `listed` what each column holds,
-    and `texts` are the places of the two texts where these at least are clear.
+    columns, None where more than one choice is left or none; `unclear` then says why, and `clear` what is, even so.
     """
 
     table: Table
@@ -44,8 +44,7 @@ class Sheet:
     header: bool
     found: Columns | None
     unclear: str = ""
-    listed: str = ""
-    texts: tuple[int, ...] = ()
+    clear: Clear = Clear()
 
     @property
     def named_by_format(self) -> bool:
@@ -58,9 +57,10 @@ class Sheet:
         return len(self.table.rows) + len(self.table.problems) - self.header
 
     def column(self, role: str) -> int | None:
-        """The recognised column of a role (`columns.ROLES`), None where there is none."""
+        """The recognised column of a role (`columns.ROLES`), or the likely one; None where there is none."""
         if self.found is None:
-            return dict(zip(("first", "second"), self.texts, strict=False)).get(role)
+            texts = dict(zip(("first", "second"), self.clear.texts, strict=False))
+            return (texts | {"score": self.clear.score}).get(role)
         return getattr(self.found, role)
 
     def preview(self) -> list[dict[str, str]]:
@@ -105,7 +105,7 @@ def open_sheet(file: str | Path | Upload, header: bool | None = None) -> Sheet:
     try:
         return Sheet(table, shown_names(names), header, find_columns(table, header))
     except UnclearColumns as error:
-        return Sheet(table, shown_names(names), header, None, str(error), error.listed, error.texts)
+        return Sheet(table, shown_names(names), header, None, str(error), error.clear)
     except DataError as error:
         return Sheet(table, shown_names(names), header, None, str(error))
 

@@ -82,13 +82,7 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
             "Texts that have a label each are read by the pages Probe and Advise.",
             icon=":material/help:",
         )
-    elif sheet.unclear:
-        holds = f": {plain(sheet.listed)}" if sheet.listed else ""
-        st.info(
-            f"Which column is which is not clear from names and content{holds}. Choose them: the score says how alike "
-            "the two sentences are.",
-            icon=":material/help:",
-        )
+    unclear = st.container()
     if sheet.table.lists:
         lists = ", ".join(map(plain, sheet.table.lists[:12]))
         st.info(
@@ -105,6 +99,10 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
                 key=f"{role}-{name}-{sheet.header}",
                 placeholder="Choose a column",
             )
+    open_still = None in (chosen["first"], chosen["second"], chosen["score"])
+    guessed = chosen["score"] is not None and sheet.clear.score == sheet.names.index(chosen["score"])
+    if sheet.unclear and len(sheet.names) >= 3 and (open_still or guessed):
+        unclear.info(_unclear(sheet), icon=":material/help:")
     st.caption(f"The first rows of {spaced(sheet.n_rows)}:")
     rows = sheet.preview()
     numeric = {name: all(as_number(row[name]) is not None for row in rows if row[name]) for name in sheet.names}
@@ -113,7 +111,7 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
         name: st.column_config.TextColumn(width="small" if small else "medium") for name, small in numeric.items()
     }
     st.dataframe(rows, hide_index=True, height="content", column_config=config, alt="The first rows of the sheet")
-    if None in (chosen["first"], chosen["second"], chosen["score"]):
+    if open_still:
         return
     try:
         with st.spinner("Reading the rows"):
@@ -128,6 +126,26 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
     _summary(pairs)
     args = (pairs, _code(sheet, chosen))
     st.button("Use this data", type="primary", key=f"use-{place}", on_click=own_data.use, args=args)
+
+
+def _unclear(sheet: Sheet) -> str:
+    """What is still to be chosen of the columns of a sheet, and what is known of them."""
+    names_above = " If the first line holds the names of the columns, tick it above."
+    if sheet.clear.numberless:
+        words = (
+            "No column holds numbers, and a score is one, the higher the more alike two sentences are: write a number "
+            "in place of each word or percentage."
+        )
+    else:
+        which, choose = ("the score", "Choose it") if sheet.clear.texts else ("which", "Choose them")
+        if sheet.clear.score is not None:
+            choose = "One of them numbers the rows, so see whether the other is it"
+        holds = f": {plain(sheet.clear.listed)}" if sheet.clear.listed else ""
+        words = (
+            f"Which column is {which} is not clear from names and content{holds}. {choose}: the score says how alike "
+            "the two sentences are."
+        )
+    return words + names_above * (not sheet.header and not sheet.named_by_format)
 
 
 def _summary(pairs: SentencePairs) -> None:
