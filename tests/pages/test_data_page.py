@@ -268,7 +268,11 @@ def test_models_are_compared_on_an_upload_that_calls_itself_demo_and_is_not_take
 
 def test_pasted_pairs_are_used_like_a_file(at, own):
     at.text_area(key="pasted").set_value(csv(names=None, mark="\t").decode()).run()
+    assert not at.button(key="use-paste").disabled
     assert live(press(at, "use-paste")) == scored(own[1], "L1:center")
+    assert (at.button(key="use-paste").label, at.button(key="use-paste").disabled) == ("In use", True)
+    press(at, "forget")
+    assert (at.button(key="use-paste").label, at.button(key="use-paste").disabled) == ("Use this data", False)
 
 
 def test_pasted_sentences_are_no_data_but_a_text_to_fit_on(at):

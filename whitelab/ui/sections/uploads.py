@@ -124,17 +124,16 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
         st.error(plain(str(error)))
         return
     _summary(pairs)
-    args = (pairs, _code(sheet, chosen))
-    st.button("Use this data", type="primary", key=f"use-{place}", on_click=own_data.use, args=args)
+    _use("Use this data", f"use-{place}", pairs, _code(sheet, chosen))
 
 
 def _unclear(sheet: Sheet) -> str:
     """What is still to be chosen of the columns of a sheet, and what is known of them."""
-    names_above = " If the first line holds the names of the columns, tick it above."
+    names_above = " If the first line holds the names of the columns, tick that above."
     if sheet.clear.numberless:
         words = (
-            "No column holds numbers, and a score is one, the higher the more alike two sentences are: write a number "
-            "in place of each word or percentage."
+            "No column holds numbers, and a score is one, higher for more similar sentences: write a number in place of "
+            "each word or percentage."
         )
     else:
         which, choose = ("the score", "Choose it") if sheet.clear.texts else ("which", "Choose them")
@@ -156,6 +155,22 @@ def _summary(pairs: SentencePairs) -> None:
     st.markdown(words + (f". **{quantity(rejected, 'row')} rejected**:" if rejected else ", no row rejected."))
     malformed.table(pairs.problems, named=False)
     note(*malformed.notes_beside(pairs))
+
+
+def _use(label: str, key: str, pairs: SentencePairs, code: str, vectors: Vectors | None = None) -> None:
+    """The button that turns the workspace to these pairs; once it has, where to look at them."""
+    own = own_data.current()
+    used = own is not None and own.pairs is pairs and st.session_state.get("data") == own_data.UPLOADED
+    with st.container(horizontal=True, vertical_alignment="center"):
+        args = (pairs, code, vectors)
+        shown, icon = ("In use", ":material/check:") if used else (label, None)
+        st.button(shown, type="primary", key=key, on_click=own_data.use, args=args, disabled=used, icon=icon)
+        if used:
+            for page, question in (
+                ("overview", "What does their space look like?"),
+                ("whitening", "Which whitening, and is the gain real?"),
+            ):
+                st.page_link(f"pages/{page}.py", label=question, icon=":material/arrow_forward:")
 
 
 def _code(sheet: Sheet, chosen: dict[str, str | None]) -> str:
@@ -288,8 +303,13 @@ def _read(files: Sequence[UploadedFile], gold: UploadedFile | None) -> str:
     text = ", with their sentences." if found.has_text else ", without text."
     st.markdown(f"{words}, for **{quantity(space.n_pairs, 'pair')}**{text}")
     note(*found.pairs.notes)
-    args = (found.pairs, f"found = {reading}\npairs, space = found.pairs, found.space", found)
-    st.button("Use these vectors", type="primary", key="use-vectors", on_click=own_data.use, args=args)
+    _use(
+        "Use these vectors",
+        "use-vectors",
+        found.pairs,
+        f"found = {reading}\npairs, space = found.pairs, found.space",
+        found,
+    )
     return ""
 
 
