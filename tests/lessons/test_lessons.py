@@ -15,6 +15,7 @@ from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.lessons import LESSONS, Choice, Cloud, Curve, NoAnswer, Number, answered, asked, gain, hubs, together
 from whitelab.lessons import dimensions as dimensions_lesson
 from whitelab.lessons import sentences as sentences_lesson
+from whitelab.lessons import spread as spread_lesson
 from whitelab.lessons import training as training_lesson
 from whitelab.lessons.clouds import KINDS, ghosts, measured, placed
 from whitelab.lessons.lesson import Answer, setting_on, similar, written
@@ -697,6 +698,20 @@ def test_layers_chosen_on_one_half_are_judged_on_the_other(space):
     assert f"on the {int(late.sum())} other pairs" in asked(9, 3, space)[0]
 
 
+@pytest.mark.parametrize("apart", [1.2, 1.03, 0.97, 0.8])
+def test_why_similar_sentences_move_apart_is_said_where_they_do(apart, space, monkeypatch):
+    alignments = {spread_lesson._CENTRED: 1.0, spread_lesson._SETTING: apart}
+    measured = spread_lesson.spread
+    monkeypatch.setattr(
+        spread_lesson,
+        "spread",
+        lambda space, text: replace(found := measured(space, text), alignment=alignments.get(text, found.alignment)),
+    )
+    answer = answered(8, 2, space)
+    assert ("along weak ones counts as much" in answer.words) is (apart > 1.05)
+    assert answer.value.startswith("They move further apart") is (apart > 1.05)
+
+
 @pytest.mark.parametrize(
     ("unseen", "average", "layer"),
     [
@@ -717,7 +732,7 @@ def test_a_place_lost_among_all_candidates_and_no_change_of_score_is_laid_to_luc
     for name, before, (after, behind) in (("average", 1, average), ("layer", 2, layer)):
         place = f"the {name} is number {before} on the half chosen on and number {after} on the other"
         assert (place + f", {behind} points behind the best there" * bool(behind) in words) == lost
-    assert ("Here some do" in words, "Here none does" in words) == (lost, not lost)
+    assert ("Here some are" in words, "Here neither has lost one" in words) == (lost, not lost)
 
 
 def test_of_one_layer_no_average_is_asked_for(space):

@@ -95,13 +95,10 @@ def ahead(space: LayerEmbeddings) -> Answer:
     }
     means = {name: sum(some) / len(some) for name, some in kinds.items() if some}
     numbers |= means
-    words += "".join(
-        f"; those of {name} differ from the better of the two by {written(mean)} on average"
-        for name, mean in means.items()
-    )
+    leads = " and ".join(f"{mean:+z.2f} for {name}" for name, mean in means.items())
     words += (
-        ". The score of an average is no average of scores, for the average of two vectors is another vector, with "
-        "cosines of its own."
+        f". The mean lead of an average over the better of its two is {leads}. The score of an average is no average of "
+        "scores, for the average of two vectors is another vector, with cosines of its own."
     )
     return Answer(higher, words, numbers)
 
@@ -213,14 +210,14 @@ def _luck(space: LayerEmbeddings, average: Candidate, layer: Candidate) -> tuple
             places[-1] += f", {written(behind)} points behind the best there"
         lost |= after > before
     words = (
-        f"A half may be harder for every choice: the mean of all {len(every)} layers and averages is "
-        f"{written(means[0])} on the half chosen on and {written(means[1])} on the other. So that a score "
-        "is lower there need not be luck of choosing; that others overtake it may. "
+        f"A half may be harder or easier for every choice: the mean of all {len(every)} layers and averages is "
+        f"{written(means[0])} on the half chosen on and {written(means[1])} on the other. So that a score differs "
+        "there need not be luck of choosing; that a place is lost may be. "
     ) + (
-        f"Here some do: of all {len(every)} together, {', and '.join(places)}. That is luck of choosing, or the pairs "
+        f"Here some are: of all {len(every)} together, {', and '.join(places)}. That is luck of choosing, or the pairs "
         "of the other half are of another kind: two halves do not tell which."
         if lost
-        else f"Here none does, of all {len(every)} together."
+        else f"Here neither has lost one, of all {len(every)} together."
     )
     return words, numbers
 
