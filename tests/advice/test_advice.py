@@ -621,15 +621,18 @@ def test_resamples_go_on_where_the_options_end_and_count_little_where_these_cost
 def test_sentences_alone_decide_nothing_and_warn_of_a_map_of_few():
     rng = np.random.default_rng(0)
     few, many = (
-        advise_sentences(LayerRows(torch.from_numpy(rng.normal(size=(2, n, D))).float(), torch.ones(n)), Setting())
+        advise_sentences(LayerRows(torch.from_numpy(rng.normal(size=(2, n, D))).float(), torch.ones(n)))
         for n in (40, 4000)
     )
     assert not few.decided
     assert not many.decided
     assert "fits noise" in few.sentences[2]
     assert "enough for a map to carry over" in many.sentences[2]
+    for one in (few, many):  # what is said of the layer that is advised is measured there
+        assert "raw vectors of layer 1" in one.sentences[0]
+        assert "whitening of layer 1, fitted" in one.sentences[1]
     with pytest.raises(ValueError, match="sentences must be four that differ, or more, got 3"):
-        advise_sentences(LayerRows(torch.ones(2, 3, D), torch.ones(3)), Setting())
+        advise_sentences(LayerRows(torch.ones(2, 3, D), torch.ones(3)))
 
 
 def test_a_purpose_that_the_data_does_not_serve_is_refused():

@@ -55,11 +55,11 @@ def test_each_purpose_has_the_librarys_answer_from_the_data_it_is_judged_by(smal
     until(choose(at, **{"advice-sentences": "\n".join([*lines, lines[0]])}))
     values, _ = whitelab.embed(whitelab.load_encoder(small["model"]), lines)
     rows = whitelab.LayerRows(values, torch.ones(8))
-    shows(whitelab.advise_sentences(rows, setting, "rank"))
+    shows(whitelab.advise_sentences(rows, "rank"))
     until(choose(at, purpose="threshold"))
     until(choose(at, purpose="rank"))
     until(choose(at, **{"judged-pairs-search-sentences": "sentences"}))
-    shows(whitelab.advise_sentences(rows, setting, "rank"))  # of what was pasted before
+    shows(whitelab.advise_sentences(rows, "rank"))  # of what was pasted before
 
 
 def test_it_is_said_whether_what_the_bar_holds_was_tried(small):

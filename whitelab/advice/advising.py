@@ -316,23 +316,21 @@ def _agreements(
     return float(found[:CLUSTERINGS].mean()), parts.tolist(), _kept(setting, whitener.rank, space.dim)
 
 
-def advise_sentences(space: LayerRows, chosen: Setting, purpose: str = "rank") -> Advice:
+def advise_sentences(space: LayerRows, purpose: str = "rank") -> Advice:
     """What sentences alone can say: nothing of which setting is best, but whether a map fitted on them carries over.
 
-    `space` holds the unique sentences. Raises ValueError for fewer than four, and for layers that do
-    not exist.
+    `space` holds the unique sentences, of which the last layer is taken. Raises ValueError for fewer than four.
     """
     check_choice(purpose, "purpose", PURPOSES)
-    check_is_setting(chosen, "chosen")
     if space.n_sentences < 4:
         raise ValueError(f"sentences must be four that differ, or more, got {space.n_sentences}")
-    raw, last = Setting(chosen.numbers(space.n_layers)), Setting((space.n_layers - 1,))
+    last = Setting((space.n_layers - 1,))
     seen, unseen = space.parted
-    full = isotropy_between(seen, unseen, raw.with_(whitening="pca"))
+    full = isotropy_between(seen, unseen, last.with_(whitening="pca"))
     per_dimension = space.n_sentences / space.dim
     sentences = (
         f"Sentences alone do not say what serves to {purpose}: keep the {named(last)} until some are judged.",
-        f"A full whitening of {layers_in_words(raw.layers)}, fitted on half of these {spaced(space.n_sentences)} "
+        f"A full whitening of {layers_in_words(last.layers)}, fitted on half of these {spaced(space.n_sentences)} "
         f"sentences, leaves the others with an isotropy of {full:.2f}; 1 would be round.",
         f"There are {ratio(per_dimension)} sentences a dimension; "
         + (

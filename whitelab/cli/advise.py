@@ -188,10 +188,10 @@ def _sentences(args):
 
     chosen = _setting(args)
     if args.vectors:
-        chosen = checked(args, chosen)
-        return advise_sentences(args.read.space.texts[EVERY], chosen, args.purpose)
+        checked(args, chosen)
+        return advise_sentences(args.read.space.texts[EVERY], args.purpose)
     sentences = list(dict.fromkeys(load_text(args.data)))
     encoder = load_model(args, chosen)
     values, report = embed(encoder, sentences, chosen.pooling, store=open_store(args), progress=progress())
     note(*report.notes)
-    return advise_sentences(LayerRows(values, torch.ones(len(sentences))), chosen, args.purpose)
+    return advise_sentences(LayerRows(values, torch.ones(len(sentences))), args.purpose)

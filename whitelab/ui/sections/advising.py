@@ -198,14 +198,14 @@ def _sentences(chosen: Workspace, purpose: str) -> Question | None:
         "sentences = list(dict.fromkeys(load_text('pasted sentences')))  # what you pasted, in a file of that name\n"
         f"values, _ = whitelab.embed(encoder, sentences{pooling(chosen)})\n"
         "rows = whitelab.LayerRows(values, torch.ones(len(sentences)))\n"
-        f"advice = whitelab.advise_sentences(rows, setting, {purpose!r})\n"
+        f"advice = whitelab.advise_sentences(rows, {purpose!r})\n"
     )
-    job = study_job(_advise_sentences, rows, _asked(chosen.setting), purpose, **_TITLE)
+    job = study_job(_advise_sentences, rows, purpose, **_TITLE)
     return Question(job, code)
 
 
-def _advise_sentences(rows: LayerRows, setting: Setting, purpose: str, progress: Progress) -> Advice:
-    return advise_sentences(rows, setting, purpose)
+def _advise_sentences(rows: LayerRows, purpose: str, progress: Progress) -> Advice:
+    return advise_sentences(rows, purpose)
 
 
 # ---------------------------------------------------------------------------------------------------- the answer
