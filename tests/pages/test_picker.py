@@ -139,7 +139,8 @@ def test_while_a_model_is_fetched_the_page_says_so_and_asks_for_no_choice(small,
     at.button(key="model-download").click()
     at.run()
     assert [one.value for one in at.main.info] == [
-        "someone/tiny\\-three is being loaded. How far it is stands in the bar, which » at the top left opens."
+        "someone/tiny\\-three is being loaded. How far it is stands in the bar (» at the top left opens it where it is "
+        "closed)."
     ]
     go.set()
     assert not any("is being loaded" in one.value for one in until(at.run()).main.info)

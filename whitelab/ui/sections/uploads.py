@@ -132,8 +132,8 @@ def _unclear(sheet: Sheet) -> str:
     names_above = " If the first line holds the names of the columns, tick that above."
     if sheet.clear.numberless:
         words = (
-            "No column holds numbers, and a score is one, higher for more similar sentences: write a number in place of "
-            "each word or percentage."
+            "No column holds numbers, and a score is one, higher for more similar sentences: write a number in place "
+            "of each word or percentage."
         )
     else:
         which, choose = ("the score", "Choose it") if sheet.clear.texts else ("which", "Choose them")

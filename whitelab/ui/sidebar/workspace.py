@@ -111,6 +111,9 @@ def draw(page: str) -> None:
         st.warning(f"{missed} The bar shows what is computed.")
 
 
+_CLOSED = " (» at the top left opens it where it is closed)"
+
+
 def current() -> Workspace | None:
     """The Workspace of this run, None where model or data cannot be had."""
     return st.session_state.get(SLOT)
@@ -124,9 +127,9 @@ def say_what_is_missing() -> None:
         if elsewhere := st.session_state.get(data.ELSEWHERE):
             _offer(*elsewhere)
     elif loading:
-        st.info(f"{plain(loading)} is being loaded. How far it is stands in the bar, which » at the top left opens.")
+        st.info(f"{plain(loading)} is being loaded. How far it is stands in the bar{_CLOSED}.")
     else:
-        st.info("Choose a model and data in the bar. What is missing there is said there.")
+        st.info(f"Choose a model and data in the bar{_CLOSED}. What is missing there is said there.")
 
 
 def _offer(page: str, key: str, source: str) -> None:
