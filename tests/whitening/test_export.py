@@ -378,6 +378,19 @@ def test_sentence_transformers_gives_the_vectors_of_every_architecture(tmp_path,
     other = "cls" if pooling == "mean" else "mean"
     assert apart(found, whitener(combined(encoder, layers, other))) > 0.1
     assert apart(found, whitener(combined(encoder, (1,), pooling))) > 0.1
+    blocks = load_encoder(str(tmp_path / "model"), device="cpu").n_layers - 1
+    assert max(layers[-1], 1) <= blocks <= min(layers[-1] + 1, 3)  # one more where a norm stands after the last
+
+
+@pytest.mark.parametrize(("layers", "blocks"), [((0,), 1), ((1,), 1), ((0, 2), 2), ((1, 3), 3)])
+def test_blocks_above_the_highest_layer_are_not_exported(tmp_path, models, layers, blocks):
+    encoder = load_encoder(models(), device="cpu")
+    to_sentence_transformers(
+        tmp_path / "model", encoder, layers, "mean", fitted("none", None, combined(encoder, layers))
+    )
+    assert len(SentenceTransformer(str(tmp_path / "model"), device="cpu")[0].model.encoder.layer) == blocks
+    assert apart(encode(tmp_path / "model"), combined(encoder, layers)) < 1e-5
+    assert encoder.n_layers == 4
 
 
 def test_layers_and_tokens_that_were_left_out_at_loading_are_not_exported(tmp_path, models):

@@ -1,6 +1,7 @@
 """Encoder, layers, pooling and map -> a model folder of sentence-transformers, which needs no whitelab."""
 
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from whitelab.base.installation import RELEASE
 from whitelab.base.wording import layers_in_words
 from whitelab.encoding.architectures import quiet
 from whitelab.encoding.checkpoints import origin_note
-from whitelab.encoding.encoders import Encoder
+from whitelab.encoding.encoders import Encoder, load_encoder
 from whitelab.encoding.pooling import POOLING_LABELS
 from whitelab.whitening import Map, Whitener
 from whitelab.whitening.export.contents import as_float32, as_numpy, kept_matrix
@@ -80,7 +81,8 @@ def to_sentence_transformers(
     Its vectors are `whitener(mean of layers)`, not normalised, as float32. They differ from whitelab's by
     the rounding of the encoder in float32, some 1e-6 of a vector's length: the mean is subtracted before
     the matrix multiplies, because in float32 x matrix - mean matrix loses digits where both are large. The
-    folder is loaded back and compared before it gets its name.
+    folder is loaded back and compared before it gets its name. Blocks above the highest of `layers` are left
+    out where the vectors stay what they are without.
 
     `scale`, as in `to_npz`, goes beside it as `cosine_scale.npz`, with its two lines in the card. `protocol` (of a
     score, say) goes into the model card; what follows from the other arguments is there
@@ -91,7 +93,8 @@ def to_sentence_transformers(
     layers, pooling, whitener, record = checked("sentence-transformers", encoder, layers, pooling, whitener, protocol)
     heads = _dense_modules(whitener)
     with model_folder(folder, record) as aside:
-        _save_modules(aside, encoder, layers, pooling, heads, prompts_of(record))
+        needed = _first_blocks(encoder, layers, pooling)
+        _save_modules(aside, needed, layers, pooling, heads, prompts_of(record))
         _compare(aside, encoder, layers, pooling, whitener)
         (aside / "README.md").write_text(_card(record, encoder, write_scale(aside, scale)), "utf-8")
 
@@ -102,6 +105,23 @@ def encoding_lines(record: Mapping) -> str:
         return ENCODING
     query, document = prompts_in_words(record)
     return SEARCHING.format(query=query, document=document)
+
+
+@quiet
+def _first_blocks(encoder: Encoder, layers: tuple[int, ...], pooling: str) -> Encoder:
+    """The encoder without the blocks that its layers do not need; with one more where a norm stands after the last, or
+    as it is where fewer give other vectors."""
+    expected = pooled_probes(encoder, layers, pooling)
+    with tempfile.TemporaryDirectory() as folder:
+        for blocks in range(max(layers[-1], 1), min(layers[-1] + 2, encoder.n_layers - 1)):
+            if blocks == max(layers[-1], 1):
+                encoder.save(folder)
+            short = load_encoder(folder, num_layers=blocks, device="cpu", max_length=encoder.max_length)
+            if torch.allclose(
+                pooled_probes(short, layers, pooling), expected, rtol=0, atol=1e-5 * float(expected.norm())
+            ):
+                return short
+    return encoder
 
 
 @quiet
