@@ -97,8 +97,8 @@ def ahead(space: LayerEmbeddings) -> Answer:
     numbers |= means
     leads = " and ".join(f"{mean:+z.2f} for {name}" for name, mean in means.items())
     words += (
-        f". The mean lead of an average over the better of its two is {leads}. The score of an average is no average of "
-        "scores, for the average of two vectors is another vector, with cosines of its own."
+        f". The mean lead of an average over the better of its two is {leads}. The score of an average is no average "
+        "of scores, for the average of two vectors is another vector, with cosines of its own."
     )
     return Answer(higher, words, numbers)
 

@@ -27,6 +27,7 @@ from whitelab.ui.sections.parcel import SCIKIT, Parcel, SearchParcel, VectorsPar
 from whitelab.ui.sidebar.opening import Opened
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.widgets.choice import choice
+from whitelab.ui.widgets.metric import number
 from whitelab.whitening import Map, RowMap, affine, export, of_rows, starved_remedy
 from whitelab.whitening.export import to_onnx
 
@@ -45,7 +46,13 @@ def section(chosen: Workspace, opened: Opened, now: Score) -> None:
     crossed = now.setting.fit == "cross"
     score = scored(opened.space, now.setting.with_(fit="task") if crossed else now.setting)
     parcel = Parcel(chosen, opened.space, score.setting)
-    if _introduced(parcel, ": cross-fitting has two maps, and an export holds one" * crossed):
+    why = ""
+    if crossed:
+        scores = number(score.spearman)
+        why = f": cross-fitting has two maps, and an export holds one, which scores {scores} on these pairs"
+    elif chosen.setting.whitening == "none":
+        why = ": raw vectors are chosen, which need no map, and this is the one they are held against here"
+    if _introduced(parcel, why):
         _say_if_worse(opened.space, score, parcel.fitted_on)
         _draw(parcel)
 
