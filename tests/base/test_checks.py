@@ -28,7 +28,8 @@ def test_a_whole_number_inside_the_bounds_comes_back(value):
 
 @pytest.mark.parametrize("value", [0, 10, -1, 2.0, True, "3", None])
 def test_other_numbers_are_named_with_their_bounds(value):
-    with pytest.raises(ValueError, match=rf"k={value!r} must lie between 1 and d=9"):
+    must = "lie between" if type(value) is int else "be a whole number between"
+    with pytest.raises(ValueError, match=rf"k={value!r} must {must} 1 and d=9"):
         check_int(value, "k", 1, 9, "d")
 
 
@@ -50,12 +51,19 @@ import whitelab as wl
 from dataclasses import asdict
 from whitelab.corpus.chunks import Recipe
 from whitelab.scoring.calibration import threshold
+from whitelab.whitening import export
 encoder, said = wl.load_encoder("bundled", num_layers=1), []
+map_ = wl.fit("pca", wl.Moments.of(torch.eye(5)))
 for wrong in (
     lambda: wl.embed("bundled", ["a"]),
     lambda: wl.embed_pairs("bundled", wl.load("demo")),
     lambda: wl.embed_pairs(encoder, "demo"),
     lambda: wl.pair_cosines("a", "b"),
+    lambda: wl.load(None),
+    lambda: wl.embed(encoder, ["a"], store="here"),
+    lambda: export.npz_bytes(map_, wl.Protocol),
+    lambda: export.to_onnx("out", "bundled", [1], "mean", map_),
+    lambda: wl.nearest_to(wl.embed_pairs(encoder, wl.load("demo"))[0], wl.Setting((1,)), "hello"),
 ):
     try:
         wrong()
@@ -216,6 +224,13 @@ def test_a_name_is_not_taken_for_what_it_names(doors):
     pairs = "pairs must be SentencePairs, such as load('demo') gives, got str"
     assert said[:3] == [encoder, encoder, pairs]
     assert said[3].startswith("a must be a tensor, an array or a list of numbers, got str")
+    assert said[4:8] == [
+        "data must be a path or a name, such as 'demo', got NoneType",
+        "store must be Store, such as Store('path/to/a/folder'), got str",
+        "protocol must be Mapping, such as Protocol(setting, space.origin).as_dict() gives, got type",
+        encoder,
+    ]
+    assert said[8].startswith("new must be a tensor, an array or a list of numbers, got str")
 
 
 def test_too_few_rows_are_refused():

@@ -62,7 +62,7 @@ def test_of_several_tables_one_must_be_named(document, run, model, place, tmp_pa
     words = ("advise", *model, "--data", tmp_path, "--for", "cluster")
     status, out, err = run(*words)
     assert (status, out) == (2, "")
-    assert "holds 2 tasks, choose one: alpha, zeta" in err
+    assert "holds 2 tasks, choose one as `task`: alpha, zeta" in err
     assert "zeta" in document(*words, "--task", "zeta")["protocol"]["task"]
 
 

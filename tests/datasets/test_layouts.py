@@ -205,7 +205,7 @@ def test_a_folder_of_tables_holds_one_task_a_file(tmp_path):
         ("two", ("all",), False),
     ]
     assert load(tmp_path, "two").first == ("c",)
-    with pytest.raises(DataError, match="holds 2 tasks, choose one: one, two"):
+    with pytest.raises(DataError, match="holds 2 tasks, choose one as `task`: one, two"):
         load(tmp_path)
     with pytest.raises(DataError, match="holds no task 'three'; it holds: one, two"):
         load(tmp_path, "three")

@@ -305,7 +305,7 @@ def test_a_model_folder_is_offered_only_of_models_and_poolings_that_it_can_hold(
     assert "make-model" not in keys(at)
     at = until(start("whitening", **small, unit="true", format=form))
     assert said(
-        at, f"in {export.FORMATS[form].label}; the map alone can be exported", "Or turn off Vectors of length 1."
+        at, f"{export.FORMATS[form].label} has no part that makes", "NumPy, FAISS", "or turn off Vectors of length 1."
     )
     assert "make-model" not in keys(at)
     assert not any("unzip first" in one.value for one in at.code)

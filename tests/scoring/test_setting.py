@@ -139,6 +139,8 @@ def test_what_is_left_out_has_its_default(text, setting):
         ("", "setting='' must look like"),
         ("L6 fit=cross aggregate=sum", "aggregate='sum' must be one of all, mean, wmean"),
         ("L6 aggregate=mean fit=cross aggregate=all", "must name aggregate once"),
+        ("L6:pca fit=", "setting='L6:pca fit=' must say what fit= is"),
+        ("L6:pca aggregate= fit=cross", "must say what aggregate= is"),
         ("L6 aggregate=sum", "aggregate='sum' must be one of all, mean, wmean"),
         ("L6:bleach", "whitening='bleach' must be one of"),
         ("L6:soft:gamma=9", "gamma=9"),

@@ -23,7 +23,9 @@ def check_int(value, name: str, low: int, high: int | None = None, high_name: st
             raise ValueError(f"{name}={value!r} must be a whole number of at least {low}")
         return value
     label = f"{high_name}={high}" if high_name else str(high)
-    if not whole or not low <= value <= high:
+    if not whole:
+        raise ValueError(f"{name}={value!r} must be a whole number between {low} and {label}")
+    if not low <= value <= high:
         raise ValueError(f"{name}={value!r} must lie between {low} and {label}")
     return value
 

@@ -62,7 +62,7 @@ def _status_options(step) -> None:
 
 
 def _drift_options(step) -> None:
-    step.add_argument("folder", help="the corpus a map was fitted on")
+    step.add_argument("folder", help="the corpus a map was fitted on; give the options of that fit again")
     step.add_argument("other", help="the one to hold against it")
     variant_options(step, "pca", of_moments=True)
     layers_option(step, "what the corpus holds")
@@ -222,13 +222,15 @@ def _drift(args):
     found = corpus_drift(args.folder, args.other, args.whitening, args.k, args.layers).as_dict()
     for folder in dict.fromkeys((args.folder, args.other)):
         say_if_changed(folder)
+    why = {}
     if found["own"] is None:
-        note(
+        why["reason"] = (
             f"half of {args.other} holds too few texts for a map of as many dimensions: whether a new fit would help "
             "cannot be told; keep fewer dimensions (k), or embed more text"
         )
+        note(why["reason"])
     lines = zip(found, _told(found), strict=True)
-    return found, [f"{line}, {_DRIFT[name]}" if name in _DRIFT else line for name, line in lines]
+    return found | why, [f"{line}, {_DRIFT[name]}" if name in _DRIFT else line for name, line in lines]
 
 
 def _apply(args):
@@ -282,7 +284,9 @@ def _index(args):
     found = build_index(args.folder, args.out, args.kind, args.lists, args.bytes, args.probes)
     _say_if_corpus_changed(args.folder)
     few = {name: "too few rows to measure it" for name, value in found.items() if value is None}
-    return found, _told(found | few)
+    lines = zip(found, _told(found | few), strict=True)
+    beside = ", beside exact search of the same vectors as they are stored"
+    return found, [line + beside * (found[name] is not None and name == "recall@10") for name, line in lines]
 
 
 def _search(args):

@@ -189,7 +189,7 @@ def choose(tasks: Sequence[T], task: str | None, data: str | File, alike: Iterab
     """
     names = ", ".join(info.name for info in tasks)
     if task is None and len(tasks) > 1:
-        raise DataError(f"{data} holds {len(tasks)} tasks, choose one: {names}")
+        raise DataError(f"{data} holds {len(tasks)} tasks, choose one as `task`: {names}")
     for same in (lambda name: task in (None, name), *alike):
         for info in tasks:
             if same(info.name):
@@ -209,8 +209,11 @@ def existing_path(data: str | Path, bundled: Iterable[str] = ()) -> Path:
     """The path as given, ~ expanded, or the folder of a fetched source; DataError when nothing is there.
 
     `bundled` are the names that could have been given instead. Where the operator says what may be read
-    (`WHITELAB_DATA`), all else is refused in the same words whether or not it is there.
+    (`WHITELAB_DATA`), all else is refused in the same words whether or not it is there. Raises TypeError for what is no
+    path.
     """
+    if not isinstance(data, (str, Path)):
+        raise TypeError(f"data must be a path or a name, such as 'demo', got {type(data).__name__}")
     check_offered(data)
     path = data_path(data)
     try:

@@ -81,6 +81,8 @@ def embed(
     """
     check_is(encoder, "encoder", Encoder, "load_encoder('bundled') gives").check_pooling(pooling)
     sentences = check_sentences(sentences)
+    if store is not None:
+        check_is(store, "store", Store, "Store('path/to/a/folder')")
     if pooling.startswith(UNIT):
         values, report = embed(encoder, sentences, pooling.removeprefix(UNIT), store=store, progress=progress)
         return torch.nn.functional.normalize(values, dim=-1), report

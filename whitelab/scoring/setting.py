@@ -92,6 +92,9 @@ class Setting:
         parts = _GRAMMAR.fullmatch(text.strip())
         if not parts:
             raise ValueError(f"setting={text.strip()!r} must look like L6, cls/L-1, L1+L6:pca or L1+L-1:pca@256")
+        for name in ("fit", "aggregate"):
+            if re.search(rf"\s{name}=\s*$", parts["whitening"] or parts["fit"] or ""):
+                raise ValueError(f"setting={text.strip()!r} must say what {name}= is")
         if parts["aggregate"] and parts["last"]:
             raise ValueError(f"setting={text.strip()!r} must name aggregate once")
         given = {name: parts[name] for name in ("whitening", "pooling", "aggregate") if parts[name]}

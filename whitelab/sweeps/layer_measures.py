@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from whitelab.base.checks import check_shape
 from whitelab.base.progress import Progress, Steps, part_of, silent
 from whitelab.base.records import without_nan
 from whitelab.base.threads import side_by_side
@@ -134,6 +135,7 @@ def nearest_to(
     """
     fitted = fit_scope(space, setting)
     x, layers = space.combine(fitted.setting.layers), fitted.setting.layers
+    new = check_shape(new, "new", "l d")
     own = LayerRows(new[:, None].to(x.device), torch.ones(1)).combine(layers)
     cosines = x.new_zeros(len(x))
     for fold, whitener in zip(fitted.folds, fitted.whiteners, strict=True):

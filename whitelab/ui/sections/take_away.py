@@ -15,7 +15,7 @@ from whitelab.base.wording import capitalised, layers_in_words, plain, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.encoding.encoders import Encoder
 from whitelab.encoding.names import ModelError, check_alone
-from whitelab.encoding.pooling import UNIT
+from whitelab.encoding.pooling import POOLING_LABELS, POOLINGS, UNIT
 from whitelab.retrieval.embedded import RetrievalSpace
 from whitelab.scoring.score import Score
 from whitelab.scoring.setting import Setting
@@ -163,7 +163,13 @@ def _why_not(kind: str, parcel: Parcel) -> str:
     try:
         export.check_holds(kind, pooling, parcel.workspace.model.name)
     except export.ExportError as error:
-        return f"{error}.{' Or turn off Vectors of length 1.' if pooling.startswith(UNIT) else ''}"
+        if pooling in POOLINGS:
+            return f"{error}."
+        alone = ", ".join(one.label for one in export.FORMATS.values() if not one.whole)
+        return (
+            f"{export.FORMATS[kind].label} has no part that makes these vectors ({POOLING_LABELS[pooling]}). The map "
+            f"alone can be taken ({alone}){', or turn off Vectors of length 1' * pooling.startswith(UNIT)}."
+        )
     return ""
 
 

@@ -27,6 +27,11 @@ def as_affine(fitted) -> Whitener:
         raise ExportError(str(error)) from None
 
 
+def as_record(protocol) -> dict:
+    """A protocol as a dictionary; raises TypeError for what is none, such as a `Protocol`, which has one."""
+    return dict(check_is(protocol, "protocol", Mapping, "Protocol(setting, space.origin).as_dict() gives"))
+
+
 def check_is_map(fitted) -> None:
     """Raise TypeError for what is no map, such as the estimator that has one."""
     check_is(fitted, "whitener", Map, "fit('pca', moments) gives and a WhiteningTransformer has as whitener_")

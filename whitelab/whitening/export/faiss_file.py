@@ -10,7 +10,7 @@ import whitelab
 from whitelab.base.installation import need
 from whitelab.store.aside import write_aside
 from whitelab.whitening import Map
-from whitelab.whitening.export.contents import as_affine, as_float32, as_json, as_numpy, kept_matrix
+from whitelab.whitening.export.contents import as_affine, as_float32, as_json, as_numpy, as_record, kept_matrix
 from whitelab.whitening.export.places import target, writing
 
 MARK = b"whitelab"  # the last bytes of a faiss file of ours, which faiss does not read
@@ -44,7 +44,7 @@ def faiss_bytes(whitener: Map, protocol: Mapping | None = None) -> bytes:
     transform.set_is_orthonormal()
     writer = faiss.VectorIOWriter()
     faiss.write_VectorTransform(transform, writer)
-    record = {"whitelab": whitelab.__version__} | dict(protocol or {})
+    record = {"whitelab": whitelab.__version__} | as_record(protocol or {})
     return b"\n".join([faiss.vector_to_array(writer.data).tobytes(), as_json(record).encode(), MARK])
 
 

@@ -13,13 +13,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 import whitelab
-from whitelab.base.checks import check_layers
+from whitelab.base.checks import check_is, check_layers
 from whitelab.encoding.embed import embed
 from whitelab.encoding.encoders import Encoder
 from whitelab.encoding.names import ONE_LAYER
 from whitelab.store.aside import folder_aside, let_read
 from whitelab.whitening import Map, Whitener
-from whitelab.whitening.export.contents import as_affine, as_json
+from whitelab.whitening.export.contents import as_affine, as_json, as_record
 from whitelab.whitening.export.formats import FORMATS, RANDOM, Scale, check_holds
 from whitelab.whitening.export.npz_file import scale_lines
 from whitelab.whitening.export.places import ExportError, target, writing
@@ -43,6 +43,7 @@ def checked(
     Raises ExportError for a model, a map or a dtype that it cannot hold, ValueError for layers or a pooling that do not
     exist.
     """
+    check_is(encoder, "encoder", Encoder, "load_encoder('bundled') gives")
     layers = check_layers(layers, encoder.n_layers)
     whole = encoder.files.kind not in ONE_LAYER
     pooling = check_holds(form, encoder.check_pooling(pooling), "" if whole else encoder.name)
@@ -51,7 +52,7 @@ def checked(
         raise ExportError(f"whitener must take the model's d={encoder.dim} dimensions, got {whitener.mean.shape[0]}")
     if encoder.dtype != "float32":
         raise ExportError(f"dtype={encoder.dtype!r} must be 'float32', in which {FORMATS[form].label} computes")
-    return layers, pooling, whitener, dict(protocol or {}) | encoder_record(encoder, layers, pooling, whitener)
+    return layers, pooling, whitener, as_record(protocol or {}) | encoder_record(encoder, layers, pooling, whitener)
 
 
 def pooled_probes(encoder: Encoder, layers: tuple[int, ...], pooling: str) -> Float[Tensor, "n d"]:

@@ -14,7 +14,7 @@ import whitelab
 from whitelab.base.user_folders import expanded
 from whitelab.store.aside import write_aside
 from whitelab.whitening import Map, Whitener
-from whitelab.whitening.export.contents import as_affine, as_json, as_numpy, checked_map, kept_matrix
+from whitelab.whitening.export.contents import as_affine, as_json, as_numpy, as_record, checked_map, kept_matrix
 from whitelab.whitening.export.formats import RANDOM, Scale
 from whitelab.whitening.export.places import ExportError, target, writing
 
@@ -46,7 +46,7 @@ def npz_bytes(whitener: Map, protocol: Mapping, scale: Scale | None = None) -> b
         data,
         mean=as_numpy(whitener.mean),
         matrix=matrix,
-        protocol=np.array(as_json(protocol)),
+        protocol=np.array(as_json(as_record(protocol))),
         whitener=np.array(as_json(facts)),
         whitelab=np.array(whitelab.__version__),
         **(scale or {}),

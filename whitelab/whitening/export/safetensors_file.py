@@ -12,7 +12,7 @@ import whitelab
 from whitelab.base.user_folders import expanded
 from whitelab.store.aside import write_aside
 from whitelab.whitening import Map, RowMap
-from whitelab.whitening.export.contents import as_json, check_is_map, check_kept, checked_map
+from whitelab.whitening.export.contents import as_json, as_record, check_is_map, check_kept, checked_map
 from whitelab.whitening.export.places import ExportError, target, writing
 
 # What safetensors raises for no file, another kind of file, a damaged one, and one that holds other things.
@@ -38,7 +38,8 @@ def safetensors_bytes(fitted: Map, protocol: Mapping) -> bytes:
     kind = "affine"
     if isinstance(fitted, RowMap):
         kind, facts = fitted.kind, facts | {"facts": fitted.facts}
-    about = {"whitelab": whitelab.__version__, "kind": kind, "map": as_json(facts), "protocol": as_json(protocol)}
+    about = {"whitelab": whitelab.__version__, "kind": kind, "map": as_json(facts)}
+    about["protocol"] = as_json(as_record(protocol))
     about["digest"] = fitted.digest  # the format has no checksum, as the .npz has
     about["text_digest"] = _text_digest(about)
     return safetensors_of({name: one.detach().cpu().contiguous() for name, one in fitted.parts.items()}, about)
