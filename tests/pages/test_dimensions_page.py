@@ -24,6 +24,8 @@ def test_every_layer_has_its_best_k_and_knee_on_the_dimensions_page(small, space
     assert list(rows["Layer"]) == list(range(4))
     assert list(rows["Best k"]) == [one.best_k for one in curves]
     assert list(rows["Knee"]) == [one.knee for one in curves]
+    raw = [whitelab.score(space, Setting((layer,))).spearman for layer in range(4)]
+    assert list(rows["Spearman, raw"]) == pytest.approx(raw)
     alt = next(alt for alt in alts(at) if "every layer by kept dimensions" in alt)
     assert f"layer 3 k = {curves[3].best_k}" in alt
     assert said(at, "PCA whitening, 4 layers at 32 values of k each: 128 settings.")

@@ -13,11 +13,13 @@ from whitelab.sweeps.dimensions import KCurve
 from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import follow
 from whitelab.ui.results.kept import kept
-from whitelab.ui.results.scores import layer_curves, shared
+from whitelab.ui.results.scores import layer_curves, number_of, shared
 from whitelab.ui.results.study import study_job
 from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.chart import chart, clicked, rounded_table
 from whitelab.whitening import variant
+
+_RAW = "Spearman, raw"
 
 
 def draw(space: LayerEmbeddings, setting: Setting) -> Sequence[KCurve] | None:
@@ -28,7 +30,8 @@ def draw(space: LayerEmbeddings, setting: Setting) -> Sequence[KCurve] | None:
     st.header("Does every layer want the same k?")
     st.markdown(
         "Each layer alone at every k. Look for layers that score well above all their directions at a small k: there "
-        "the weaker ones cost points. On a flat curve, whose two scores in the table are close, the best k says little."
+        "the weaker ones cost points. On a flat curve, whose scores at the best k and at all are close, the best k "
+        "says little. Where the best is below raw, no k is worth the map."
     )
     every = shared(setting.with_(k=None, layers=(0,)))
     title, name = "Scoring every k of every layer", LABELS[setting.whitening]
@@ -84,11 +87,12 @@ def _picture(space: LayerEmbeddings, setting: Setting, curves: Sequence[KCurve])
                 "Spearman at best k": curve.spearman[curve.best_k - 1] if curve.best_k else None,
                 "Knee": curve.knee,
                 whole: curve.spearman[-1],
+                _RAW: number_of(space, setting.raw.with_(layers=(layer,))).spearman,
                 "Rank": curve.rank,
             }
             for layer, curve in enumerate(curves)
         ],
-        {name: st.column_config.NumberColumn(format="%.2f") for name in ("Spearman at best k", whole)},
+        {name: st.column_config.NumberColumn(format="%.2f") for name in ("Spearman at best k", whole, _RAW)},
         alt="Best k, knee, scores and rank of every layer",
         placeholder="-",
         height=heights.table(space.n_layers),
