@@ -18,7 +18,7 @@ compared_spec = here.compared.whitening if here else "pca"
 after_words = (
     "after whitening, which centres them and makes all directions equally strong"
     if whitens(compared_spec)
-    else f"the same, {LABELS.inline(compared_spec)}"
+    else f"the same vectors, mapped ({LABELS.inline(compared_spec)})"
 )
 chosen, opened = open_page(
     "What does this space look like, and what would whitening change?",

@@ -1,8 +1,8 @@
 """Encoder, layers, pooling and map -> a model folder of sentence-transformers, which needs no whitelab."""
 
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,8 @@ from whitelab.base.installation import RELEASE
 from whitelab.base.wording import layers_in_words
 from whitelab.encoding.architectures import quiet
 from whitelab.encoding.checkpoints import origin_note
-from whitelab.encoding.encoders import Encoder, load_encoder
+from whitelab.encoding.encoders import Encoder
+from whitelab.encoding.names import ModelError
 from whitelab.encoding.pooling import POOLING_LABELS
 from whitelab.whitening import Map, Whitener
 from whitelab.whitening.export.contents import as_float32, as_numpy, kept_matrix
@@ -28,6 +29,8 @@ from whitelab.whitening.export.model_folder import (
     pooled_probes,
     write_scale,
 )
+
+_SAME = 1e-5  # of the length of vectors: more is no rounding
 
 CARD = """---
 library_name: sentence-transformers
@@ -112,13 +115,11 @@ def _first_blocks(encoder: Encoder, layers: tuple[int, ...], pooling: str) -> En
     """The encoder without the blocks that its layers do not need; with one more where a norm stands after the last, or
     as it is where fewer give other vectors."""
     expected = pooled_probes(encoder, layers, pooling)
-    with tempfile.TemporaryDirectory() as folder:
-        for blocks in range(max(layers[-1], 1), min(layers[-1] + 2, encoder.n_layers - 1)):
-            if blocks == max(layers[-1], 1):
-                encoder.save(folder)
-            short = load_encoder(folder, num_layers=blocks, device="cpu", max_length=encoder.max_length)
+    for blocks in range(max(layers[-1], 1), min(layers[-1] + 2, encoder.n_layers - 1)):
+        with suppress(ModelError):  # ALBERT's groups of blocks cannot be cut anywhere
+            short = encoder.first_blocks(blocks)
             if torch.allclose(
-                pooled_probes(short, layers, pooling), expected, rtol=0, atol=1e-5 * float(expected.norm())
+                pooled_probes(short, layers, pooling), expected, rtol=0, atol=_SAME * float(expected.norm())
             ):
                 return short
     return encoder
