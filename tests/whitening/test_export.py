@@ -394,6 +394,17 @@ def test_blocks_above_the_highest_layer_are_not_exported(tmp_path, models, monke
     assert encoder.n_layers == 4
 
 
+def test_a_model_that_cannot_be_cut_is_exported_whole(tmp_path, models, monkeypatch):
+    def whole_groups_only(encoder, blocks):
+        raise ModelError("shares weights in groups")
+
+    encoder = load_encoder(models(), device="cpu")
+    monkeypatch.setattr(encoders.Encoder, "first_blocks", whole_groups_only)
+    to_sentence_transformers(tmp_path / "model", encoder, (1,), "mean", fitted("none", None, combined(encoder, (1,))))
+    assert len(SentenceTransformer(str(tmp_path / "model"), device="cpu")[0].model.encoder.layer) == 3
+    assert apart(encode(tmp_path / "model"), combined(encoder, (1,))) < 1e-5
+
+
 def test_layers_and_tokens_that_were_left_out_at_loading_are_not_exported(tmp_path, models):
     encoder = load_encoder(models(), device="cpu", num_layers=2, max_length=12)
     x = combined(encoder, (1, 2))

@@ -451,7 +451,8 @@ def _unclear(
         needed += ", or say which they are: `load(columns=...)`, `score --columns` or the Data page, which asks"
     error = UnclearColumns(f"{table.path}: columns found: {found}; {needed}{_tabs_hint(table)}")
     numbers = [column for column, content in enumerate(contents) if content not in ("text", "empty", "other")]
-    of_numbers = ", ".join(f"{shown(names[column])} ({contents[column]})" for column in numbers)
+    apart = shown_names(names)
+    of_numbers = ", ".join(f"{shown(apart[column])} ({contents[column]})" for column in numbers)
     error.clear = Clear(tuple(texts), score, of_numbers if texts else found, not numbers)
     return error
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import TypeVar
 
@@ -212,7 +213,7 @@ def existing_path(data: str | Path, bundled: Iterable[str] = ()) -> Path:
     (`WHITELAB_DATA`), all else is refused in the same words whether or not it is there. Raises TypeError for what is no
     path.
     """
-    if not isinstance(data, (str, Path)):
+    if not isinstance(data, (str, PathLike)):
         raise TypeError(f"data must be a path or a name, such as 'demo', got {type(data).__name__}")
     check_offered(data)
     path = data_path(data)

@@ -104,8 +104,8 @@ def by_sentences(space: LayerEmbeddings) -> Answer:
     (draws,) = _draws(space, [setting_on(space, _SETTING)], sizes(space).values())
     curve = {name: scores[0] for name, scores in zip(sizes(space), draws, strict=True)}
     lowest, most = min(curve, key=curve.get), list(curve)[-1]
-    every = "; ".join(
-        f"{name}: {written(scores[0])}" + f" ({_range(scores)})" * (name != most)
+    every = "".join(
+        f"\n- {name}: {written(scores[0])}" + f" ({_range(scores)})" * (name != most)
         for name, scores in zip(curve, draws, strict=True)
     )
     if lowest == "n = 1 d":
@@ -126,8 +126,8 @@ def by_sentences(space: LayerEmbeddings) -> Answer:
             numbers[without] = _without_weakest(space, sizes(space)[name], scores.index(min(scores)))
             why += _of_a_fall(name, scores, numbers[without])
     words = (
-        f"Measured on one random draw of sentences, in brackets on {_DRAWS}: {every}. {why} From the lowest point of "
-        f"the one draw to all sentences it is {written(rise)} points."
+        f"Measured on one random draw of sentences, in brackets on {_DRAWS}:\n{every}\n\n{why} From the lowest point "
+        f"of the one draw to all sentences it is {written(rise)} points."
     )
     if written(weighed) != written(curve[most]):
         words += (

@@ -89,12 +89,11 @@ class Setting:
     def parse(cls, text: str) -> "Setting":
         """`L1+L-1:pca@256 fit=cross` -> Setting. Raises ValueError for any other text, TypeError for what is none."""
         check_is(text, "setting", str, "'L1+L6:pca'")
+        if empty := re.search(r"\s((?:fit|aggregate)=)(?=\s|$)", text):
+            raise ValueError(f"setting={text.strip()!r} must say what {empty[1]} is")
         parts = _GRAMMAR.fullmatch(text.strip())
         if not parts:
             raise ValueError(f"setting={text.strip()!r} must look like L6, cls/L-1, L1+L6:pca or L1+L-1:pca@256")
-        for name in ("fit", "aggregate"):
-            if re.search(rf"\s{name}=\s*$", parts["whitening"] or parts["fit"] or ""):
-                raise ValueError(f"setting={text.strip()!r} must say what {name}= is")
         if parts["aggregate"] and parts["last"]:
             raise ValueError(f"setting={text.strip()!r} must name aggregate once")
         given = {name: parts[name] for name in ("whitening", "pooling", "aggregate") if parts[name]}

@@ -137,8 +137,8 @@ def _unclear(sheet: Sheet) -> str:
         )
     else:
         which, choose = ("the score", "Choose it") if sheet.clear.texts else ("which", "Choose them")
-        if sheet.clear.score is not None:
-            choose = "One of them numbers the rows, so see whether the other is it"
+        if sheet.clear.texts and sheet.clear.score is not None:
+            choose = "A running number is hardly it, so see whether the other is"
         holds = f": {plain(sheet.clear.listed)}" if sheet.clear.listed else ""
         words = (
             f"Which column is {which} is not clear from names and content{holds}. {choose}: the score says how alike "
