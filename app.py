@@ -5,7 +5,7 @@ import sys
 import streamlit as st
 
 words = st.empty()  # what is said above a page
-if "torch" not in sys.modules:  # seconds go by before there is a page
+if not getattr(sys.modules.get("whitelab.datasets.parquet"), "apart", False):  # seconds go by until it is, below
     words.caption(
         "whitelab is loading PyTorch and its bundled model: some seconds, for the first visitor after a start only."
     )

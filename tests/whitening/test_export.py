@@ -21,6 +21,7 @@ from sentence_transformers import SentenceTransformer
 from tiny import ARCHITECTURES, DIM, SENTENCES, write_pairs
 from tokenizers import Tokenizer
 from torch.testing import assert_close
+from transformers import BertModel
 
 import whitelab
 from tests.conftest import OF_MOMENTS, SMALL
@@ -395,7 +396,7 @@ def test_blocks_above_the_highest_layer_are_not_exported(tmp_path, models, monke
 
 
 def test_a_model_that_cannot_be_cut_is_exported_whole(tmp_path, models, monkeypatch):
-    def whole_groups_only(encoder, blocks):
+    def whole_groups_only(encoder, folder, blocks):
         raise ModelError("shares weights in groups")
 
     encoder = load_encoder(models(), device="cpu")
@@ -403,6 +404,21 @@ def test_a_model_that_cannot_be_cut_is_exported_whole(tmp_path, models, monkeypa
     to_sentence_transformers(tmp_path / "model", encoder, (1,), "mean", fitted("none", None, combined(encoder, (1,))))
     assert len(SentenceTransformer(str(tmp_path / "model"), device="cpu")[0].model.encoder.layer) == 3
     assert apart(encode(tmp_path / "model"), combined(encoder, (1,))) < 1e-5
+
+
+def test_a_cut_that_its_library_does_not_write_is_left(tmp_path, models, monkeypatch):
+    encoder, save = load_encoder(models(), device="cpu"), BertModel.save_pretrained
+
+    def of_three_blocks(model, folder, **options):
+        if model.config.num_hidden_layers < 3:
+            raise TypeError("a config of another length")
+        return save(model, folder, **options)
+
+    monkeypatch.setattr(BertModel, "save_pretrained", of_three_blocks)
+    to_sentence_transformers(tmp_path / "model", encoder, (1,), "mean", fitted("none", None, combined(encoder, (1,))))
+    assert len(SentenceTransformer(str(tmp_path / "model"), device="cpu")[0].model.encoder.layer) == 3
+    assert apart(encode(tmp_path / "model"), combined(encoder, (1,))) < 1e-5
+    assert not {"encoder", "cut"} & {one.name for one in (tmp_path / "model").iterdir()}
 
 
 def test_layers_and_tokens_that_were_left_out_at_loading_are_not_exported(tmp_path, models):

@@ -52,13 +52,14 @@ ROLES = ("first", "second", "score", "subset")
 KIND_NAMES = ("kind",)  # of what kind a pair is, as the demonstration set says: known, so that it is no sentence
 
 _RUNNING = "running number"
+_LISTED = 12  # columns that a message names
 _MANY_ROWS = 50  # with a number each: as many scores in whole numbers are hardly all different
 
 
 class Clear(NamedTuple):
     """What is clear of columns that are not: the places of the two `texts`, that of the only number beside those of
     rows (`score`), the columns with what they hold (`listed`), where the texts are clear only those of numbers, and
-    whether none holds any (`numberless`)."""
+    whether none is mostly numbers but those of rows (`numberless`)."""
 
     texts: tuple[int, ...] = ()
     score: int | None = None
@@ -450,10 +451,12 @@ def _unclear(
     if len(names) >= 3:
         needed += ", or say which they are: `load(columns=...)`, `score --columns` or the Data page, which asks"
     error = UnclearColumns(f"{table.path}: columns found: {found}; {needed}{_tabs_hint(table)}")
-    numbers = [column for column, content in enumerate(contents) if content not in ("text", "empty", "other")]
     apart = shown_names(names)
-    of_numbers = ", ".join(f"{shown(apart[column])} ({contents[column]})" for column in numbers)
-    error.clear = Clear(tuple(texts), score, of_numbers if texts else found, not numbers)
+    of_numbers = [column for column, content in enumerate(contents) if content not in ("text", "empty", "other")]
+    scoreless = all(contents[column] == _RUNNING for column in of_numbers)
+    numbers = ", ".join(f"{shown(apart[column])} ({contents[column]})" for column in of_numbers[:_LISTED])
+    numbers += _and_more(len(of_numbers))
+    error.clear = Clear(tuple(texts), score, numbers if texts else found, scoreless)
     return error
 
 
@@ -465,9 +468,14 @@ def _tabs_hint(table: Table) -> str:
 def listed(table: Table, names: tuple[str, ...], contents: list[str]) -> str:
     """The columns of a table with what they hold, and where they have no names begin with, for a message."""
     begin = [f", first {shown(cell)}" for cell in table.rows[0][1]] if names and names == unnamed(len(names)) else []
-    columns = islice(zip_longest(names, contents, begin[: len(names)], fillvalue=""), 12)
+    columns = islice(zip_longest(names, contents, begin[: len(names)], fillvalue=""), _LISTED)
     found = ", ".join(f"{shown(name)} ({content}{first})" for name, content, first in columns)
-    return (found or "none") + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    return (found or "none") + _and_more(len(names))
+
+
+def _and_more(count: int) -> str:
+    """How many of `count` columns are not listed; empty where all are."""
+    return f" and {count - _LISTED} more" if count > _LISTED else ""
 
 
 def shown(value: object) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 
 from whitelab.base.checks import check_int
 from whitelab.base.machine import GIB, available_memory, is_out_of_memory
@@ -340,9 +341,18 @@ def _states(module: torch.nn.Module, ids: list[int], name: str) -> tuple[torch.T
 
 @quiet
 def save(module: torch.nn.Module, tokenizer, folder: str | Path, name: str) -> None:
-    """Write weights (safetensors), config and tokenizer to `folder`; ModelError where there is no class for it."""
-    _whole(module, name).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    """Write weights (safetensors), config and tokenizer to `folder`.
+
+    Raises ModelError where there is no class for it, or transformers does not write such a config.
+    """
+    whole = _whole(module, name)
+    try:
+        whole.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    except (OSError, SafetensorError):
+        raise
+    except Exception as error:
+        raise ModelError(f"model={name!r} cannot be saved: {first_line(error)}") from None
 
 
 def shell_of(module: torch.nn.Module, name: str) -> type | None:

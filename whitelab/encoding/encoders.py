@@ -1,6 +1,5 @@
 """A pretrained model, loaded: sentences -> token ids -> every layer of it, pooled, a batch at a time (`embed`)."""
 
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -165,15 +164,13 @@ class Encoder:
             tokenizer.pad_token = (*tokenizer.all_special_tokens, tokenizer.convert_ids_to_tokens(0))[0]
         architectures.save(self.model, tokenizer, folder, self.name)
 
-    def first_blocks(self, blocks: int) -> "Encoder":
-        """A copy on the CPU with the first blocks only, as `load_encoder` gives it of what `save` writes.
+    def first_blocks(self, folder: Path, blocks: int) -> "Encoder":
+        """A copy on the CPU with the first blocks only, of what `save` has written to `folder`.
 
-        Raises ModelError where the model cannot be saved, or not be cut there.
+        Raises ModelError where the model cannot be cut there.
         """
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            self.save(folder)
-            files = replace(self.files, folder=Path(folder), kind="", blocks=None, pickled=False)
-            found = architectures.load(files, blocks)
+        files = replace(self.files, folder=folder, kind="", blocks=None, pickled=False)
+        found = architectures.load(files, blocks)
         return replace(self, model=found.module, tokenizer=found.tokenizer, device="cpu", n_layers=found.n_layers)
 
     def cutting_tokenizer(self) -> object:

@@ -131,9 +131,10 @@ def _unclear(sheet: Sheet) -> str:
     """What is still to be chosen of the columns of a sheet, and what is known of them."""
     names_above = " If the first line holds the names of the columns, tick that above."
     if sheet.clear.numberless:
+        but = f" but {plain(sheet.clear.listed)}" if sheet.clear.texts and sheet.clear.listed else ""
         words = (
-            "No column holds numbers, and a score is one, higher for more similar sentences: write a number in place "
-            "of each word or percentage."
+            f"No column{but} is mostly numbers, as a score is, higher for more similar sentences. Where the score is "
+            "in words or percentages, write numbers in their place."
         )
     else:
         which, choose = ("the score", "Choose it") if sheet.clear.texts else ("which", "Choose them")

@@ -32,6 +32,8 @@ from whitelab.whitening.export.model_folder import (
 
 _SAME = 1e-5  # of the length of vectors: more is no rounding
 
+_SCRATCH = ("encoder", "cut")  # folders that are gone when the model is written
+
 CARD = """---
 library_name: sentence-transformers
 pipeline_tag: sentence-similarity
@@ -96,8 +98,7 @@ def to_sentence_transformers(
     layers, pooling, whitener, record = checked("sentence-transformers", encoder, layers, pooling, whitener, protocol)
     heads = _dense_modules(whitener)
     with model_folder(folder, record) as aside:
-        needed = _first_blocks(encoder, layers, pooling)
-        _save_modules(aside, needed, layers, pooling, heads, prompts_of(record))
+        _save_modules(aside, encoder, layers, pooling, heads, prompts_of(record))
         _compare(aside, encoder, layers, pooling, whitener)
         (aside / "README.md").write_text(_card(record, encoder, write_scale(aside, scale)), "utf-8")
 
@@ -110,19 +111,22 @@ def encoding_lines(record: Mapping) -> str:
     return SEARCHING.format(query=query, document=document)
 
 
-@quiet
-def _first_blocks(encoder: Encoder, layers: tuple[int, ...], pooling: str) -> Encoder:
-    """The encoder without the blocks that its layers do not need; with one more where a norm stands after the last, or
-    as it is where fewer give other vectors."""
+def _written(aside: Path, encoder: Encoder, layers: tuple[int, ...], pooling: str) -> tuple[Path, Encoder]:
+    """A folder with the encoder, and what lies there: without the blocks that its layers do not need, with one more
+    where a norm stands after the last, or whole where fewer give other vectors or cannot be written."""
+    whole, cut = (aside / name for name in _SCRATCH)
+    whole.mkdir()
+    encoder.save(whole)
     expected = pooled_probes(encoder, layers, pooling)
     for blocks in range(max(layers[-1], 1), min(layers[-1] + 2, encoder.n_layers - 1)):
         with suppress(ModelError):  # ALBERT's groups of blocks cannot be cut anywhere
-            short = encoder.first_blocks(blocks)
-            if torch.allclose(
-                pooled_probes(short, layers, pooling), expected, rtol=0, atol=_SAME * float(expected.norm())
-            ):
-                return short
-    return encoder
+            short = encoder.first_blocks(whole, blocks)
+            found = pooled_probes(short, layers, pooling)
+            if torch.allclose(found, expected, rtol=0, atol=_SAME * float(expected.norm())):
+                cut.mkdir(exist_ok=True)
+                short.save(cut)
+                return cut, short
+    return whole, encoder
 
 
 @quiet
@@ -133,10 +137,8 @@ def _save_modules(
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer, WeightedLayerPooling
 
+    base, encoder = _written(aside, encoder, layers, pooling)
     last = encoder.n_layers - 1
-    base = aside / "encoder"
-    base.mkdir()
-    encoder.save(base)
     only_last = layers == (last,)
     modules = [
         Transformer(
@@ -153,7 +155,8 @@ def _save_modules(
         modules.append(WeightedLayerPooling(encoder.dim, last, layers[0], torch.nn.Parameter(weights)))
     modules += [Pooling(encoder.dim, {"last": "lasttoken"}.get(pooling, pooling)), *heads]
     SentenceTransformer(modules=modules, device="cpu", prompts=prompts).save(str(aside), create_model_card=False)
-    shutil.rmtree(base)
+    for name in _SCRATCH:
+        shutil.rmtree(aside / name, ignore_errors=True)
 
 
 def _dense_modules(whitener: Whitener) -> list:
