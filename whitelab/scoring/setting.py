@@ -89,9 +89,10 @@ class Setting:
     def parse(cls, text: str) -> "Setting":
         """`L1+L-1:pca@256 fit=cross` -> Setting. Raises ValueError for any other text, TypeError for what is none."""
         check_is(text, "setting", str, "'L1+L6:pca'")
-        if empty := re.search(r"\s((?:fit|aggregate)=)(?=\s|$)", text):
-            raise ValueError(f"setting={text.strip()!r} must say what {empty[1]} is")
         parts = _GRAMMAR.fullmatch(text.strip())
+        unread = text if not parts else parts["whitening"] or ""  # the name of a text may hold anything
+        if empty := re.search(r"\s((?:fit|aggregate)=)(?=\s|$)", unread):
+            raise ValueError(f"setting={text.strip()!r} must say what {empty[1]} is")
         if not parts:
             raise ValueError(f"setting={text.strip()!r} must look like L6, cls/L-1, L1+L6:pca or L1+L-1:pca@256")
         if parts["aggregate"] and parts["last"]:
