@@ -118,14 +118,14 @@ def test_the_only_number_beside_those_of_rows_is_offered_as_the_score_and_not_ta
 
 def test_a_score_in_words_is_said_to_be_none():
     sheet = open_sheet(upload(".csv", b"a man,a dog,slightly\na cat,a cow,very\n"))
-    assert (sheet.found, sheet.clear.numberless) == (None, True)
+    assert (sheet.found, sheet.clear.scoreless) == (None, True)
     rows = b"".join(b"%d,a man %d,a dog %d\n" % (i, i, i) for i in range(1, 20))
     numbered = open_sheet(upload(".csv", b"nr,sentence1,sentence2\n" + rows)).clear
-    assert (numbered.numberless, numbered.listed) == (True, "'nr' (running number)")
-    many = ",".join(f"n{i}" for i in range(40)), ",".join("12345678901234567890123456789012345678901")
-    wide = f"sentence1,sentence2,{many[0]}\na b,c d,{many[1][:79]}\ne f,g h,{many[1][2:81]}\n"
+    assert (numbered.scoreless, numbered.listed) == (True, "'nr' (running number)")
+    heads, numbers = (",".join(f"{mark}{i}" for i in range(40)) for mark in ("n", ""))
+    wide = f"sentence1,sentence2,{heads}\na b,c d,{numbers}\ne f,g h,{numbers}\n"
     assert open_sheet(upload(".csv", wide.encode())).clear.listed.endswith("'n11' (number) and 28 more")
-    assert not open_sheet(upload(".csv", b"left,right,label,note\na b,c d,2,x\ne f,g h,3,y\n")).clear.numberless
+    assert not open_sheet(upload(".csv", b"left,right,label,note\na b,c d,2,x\ne f,g h,3,y\n")).clear.scoreless
 
 
 @pytest.mark.parametrize("step", [1, -1, 2])

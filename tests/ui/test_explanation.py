@@ -164,14 +164,22 @@ def test_a_change_that_halves_do_not_show_or_turn_round_is_said_to_be_so(monkeyp
     space, setting = shelf().call(make_space(), "crossed"), Setting((1,), "pca", 6)
     said = {
         "": "",
-        "unclear": "leave one test sure",
         "chance": "do not show beyond doubt",
         "loss": "turn round",
         "gain": "turn round",
     }
     for shown, words in said.items():
-        monkeypatch.setattr(explanation, "objection", lambda *_, shown=shown: shown)
+        monkeypatch.setattr(explanation, "crossed", lambda *_, shown=shown: shown)
         doubt = measured(space, setting, "gain").doubt
+        assert (words in doubt, bool(doubt)) == (True, bool(shown))
+
+
+def test_without_a_verdict_the_explanation_asks_what_stands_against_williams_test(monkeypatch):
+    space, setting = shelf().call(make_space(), "crossed"), Setting((1,), "pca", 6)
+    monkeypatch.setattr(explanation, "p_against_raw", lambda *_: 0.04)
+    for shown, words in {"": "", "unclear": "leave one test sure", "loss": "turn round"}.items():
+        monkeypatch.setattr(explanation, "objection", lambda *_, shown=shown: shown)
+        doubt = measured(space, setting).doubt
         assert (words in doubt, bool(doubt)) == (True, bool(shown))
 
 

@@ -59,12 +59,12 @@ _MANY_ROWS = 50  # with a number each: as many scores in whole numbers are hardl
 class Clear(NamedTuple):
     """What is clear of columns that are not: the places of the two `texts`, that of the only number beside those of
     rows (`score`), the columns with what they hold (`listed`), where the texts are clear only those of numbers, and
-    whether none is mostly numbers but those of rows (`numberless`)."""
+    whether none is mostly numbers but those of rows (`scoreless`)."""
 
     texts: tuple[int, ...] = ()
     score: int | None = None
     listed: str = ""
-    numberless: bool = False
+    scoreless: bool = False
 
 
 class UnclearColumns(DataError):

@@ -83,16 +83,16 @@ def _picture(space: LayerEmbeddings, setting: Setting, curves: Sequence[KCurve])
         [
             {
                 "Layer": layer,
+                _RAW: number_of(space, setting.raw.with_(layers=(layer,))).spearman,
                 "Best k": curve.best_k,
                 "Spearman at best k": curve.spearman[curve.best_k - 1] if curve.best_k else None,
                 "Knee": curve.knee,
                 whole: curve.spearman[-1],
-                _RAW: number_of(space, setting.raw.with_(layers=(layer,))).spearman,
                 "Rank": curve.rank,
             }
             for layer, curve in enumerate(curves)
         ],
-        {name: st.column_config.NumberColumn(format="%.2f") for name in ("Spearman at best k", whole, _RAW)},
+        {name: st.column_config.NumberColumn(format="%.2f") for name in (_RAW, "Spearman at best k", whole)},
         alt="Best k, knee, scores and rank of every layer",
         placeholder="-",
         height=heights.table(space.n_layers),

@@ -12,7 +12,7 @@ from whitelab.scoring.setting import Setting
 from whitelab.statistics.correlation import ranked_at_once
 from whitelab.statistics.geometry import CONE
 from whitelab.ui.frame.variants import LABELS
-from whitelab.ui.results.crossed import objection, p_against_raw
+from whitelab.ui.results.crossed import crossed, objection, p_against_raw
 from whitelab.ui.results.scores import curve_of, number_of, shape_of
 from whitelab.ui.sidebar.workspace import take
 from whitelab.ui.widgets.metric import number
@@ -118,7 +118,8 @@ def _doubt(space: LayerEmbeddings, setting: Setting, verdict: str = "") -> str:
         test = p_against_raw(space, setting)
         if test >= LEVEL:
             return f"which {pairs} cannot tell from no change (Williams {p_value(test)})"
-    return _OBJECTIONS.get(objection(space, setting), "").format(pairs=pairs)
+    against = crossed if verdict else objection  # a verdict is of both tests
+    return _OBJECTIONS.get(against(space, setting), "").format(pairs=pairs)
 
 
 def explained(measures: Measured) -> tuple[str, int | None]:

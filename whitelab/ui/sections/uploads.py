@@ -130,7 +130,7 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
 def _unclear(sheet: Sheet) -> str:
     """What is still to be chosen of the columns of a sheet, and what is known of them."""
     names_above = " If the first line holds the names of the columns, tick that above."
-    if sheet.clear.numberless:
+    if sheet.clear.scoreless:
         but = f" but {plain(sheet.clear.listed)}" if sheet.clear.texts and sheet.clear.listed else ""
         words = (
             f"No column{but} is mostly numbers, as a score is, higher for more similar sentences. Where the score is "
