@@ -99,7 +99,7 @@ def test_what_there_is_to_know_of_a_sentence_that_is_searched_for_is_said(run, m
     assert run("corpus", "apply", embedded, "--whitening", "none", "--out", applied)[0] == 0
     told = ("mostly unknown words", "1 sentence was cut to 16 tokens")
     for query, said in (("a dog", (False, False)), ("☃☃", (True, False)), ("a dog " * 20, (False, True))):
-        status, _, err = run("corpus", "search", applied, "--query", query)
+        status, _, err = run("corpus", "search", applied, "--query", "a cat", query)
         assert (status, *(words in err for words in told)) == (0, *said), err
 
 
@@ -121,6 +121,23 @@ def test_every_measure_of_a_drift_is_explained(run, model, place, tmp_path):
     measures = [one.name for one in fields(Drift) if one.type is float]
     told = dict(line.split(": ", 1) for line in lines)
     assert [name for name in measures if len(told[name].partition(", ")[2].split()) < 5] == []
+
+
+def test_a_drift_from_the_file_of_a_map_is_that_of_the_options_it_was_fitted_with(run, model, place, tmp_path):
+    own, other, file = tmp_path / "own", tmp_path / "other", tmp_path / "map.npz"
+    (tmp_path / "text.txt").write_text("".join(f"a man number {i} plays\n" for i in range(30)))
+    layers = ("--layers", "1,2", "--apart")
+    for text, out in ((place / "text.txt", own), (tmp_path / "text.txt", other)):
+        assert run("corpus", "embed", "--text", text, "--out", out, *model[:2], *layers)[0] == 0
+    options = ("--whitening", "soft:gamma=0.5", "--k", "4", "--layers", "2")
+    assert run("corpus", "fit", own, *options, "--out", file)[0] == 0
+    asked = run("corpus", "drift", own, other, *options, "--json")
+    of_file = run("corpus", "drift", own, other, "--map", file, "--json")
+    assert (of_file[0], json.loads(of_file[1])) == (0, json.loads(asked[1]))
+    assert "is not the one" not in of_file[2]
+    assert "is not the one that" in run("corpus", "drift", other, own, "--map", file)[2]
+    status, _, err = run("corpus", "drift", own, other, "--map", file, "--k", "4")
+    assert (status, "--k does not go with --map" in err) == (2, True)
 
 
 def test_a_map_of_another_model_and_texts_that_are_gone_are_said(run, model, place, tmp_path):

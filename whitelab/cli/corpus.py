@@ -62,10 +62,11 @@ def _status_options(step) -> None:
 
 
 def _drift_options(step) -> None:
-    step.add_argument("folder", help="the corpus a map was fitted on; give the options of that fit again")
+    step.add_argument("folder", help="the corpus a map was fitted on")
     step.add_argument("other", help="the one to hold against it")
     variant_options(step, "pca", of_moments=True)
     layers_option(step, "what the corpus holds")
+    step.add_argument("--map", metavar="FILE", help="the .npz that fit wrote, in place of the options of that fit")
 
 
 def _apply_options(step) -> None:
@@ -100,7 +101,9 @@ def _index_options(step) -> None:
 
 def _search_options(step) -> None:
     step.add_argument("folder", help="the --out of apply, or of index")
-    step.add_argument("--query", action="append", required=True, metavar="TEXT", help="a sentence; may be repeated")
+    step.add_argument(
+        "--query", action="extend", nargs="+", required=True, metavar="TEXT", help="sentences, each in quotes"
+    )
     step.add_argument("--top", type=int, default=10, help="texts for each sentence (default: 10)")
     step.add_argument(
         "--workers", type=int, default=1, help="shards that are searched side by side, without an index (default: 1)"
@@ -218,7 +221,13 @@ _DRIFT = {
 def _drift(args):
     from whitelab.corpus.fitting import corpus_drift
 
-    _fitted(args)
+    shipped = None
+    if args.map:
+        shipped, record = _map_of_file(args)
+        args.whitening, args.k, args.layers = shipped.name, shipped.k, record.get("layers")
+    fitted = _fitted(args)[0]
+    if shipped and shipped.digest != fitted.digest:
+        note(f"the map of {args.map} is not the one that {args.folder} gives now: what is measured is the latter")
     found = corpus_drift(args.folder, args.other, args.whitening, args.k, args.layers).as_dict()
     for folder in dict.fromkeys((args.folder, args.other)):
         say_if_changed(folder)
@@ -238,13 +247,8 @@ def _apply(args):
 
     if args.map:
         from whitelab.corpus.manifest import Manifest
-        from whitelab.whitening.export import from_npz
 
-        given = [name for name in ("k", "layers") if getattr(args, name) is not None]
-        if given or args.whitening != "pca":
-            raise ValueError(f"--{(given or ['whitening'])[0]} does not go with --map, which says it")
-
-        fitted, record = from_npz(args.map)
+        fitted, record = _map_of_file(args)
         _say_if_made_otherwise(record, Manifest.read(args.folder))
     else:
         fitted, record = _fitted(args)
@@ -252,6 +256,16 @@ def _apply(args):
     found = apply_map(args.folder, args.out, fitted, record, args.vectors, progress("mapping", "chunks"))
     vectors = f"{quantity(found['sentences'], 'vector')} of {found['dim']} in {found['vectors']}"
     return found, [f"{vectors}, {quantity(found['written'], 'new chunk')}"]
+
+
+def _map_of_file(args):
+    """The map of --map with its record. Raises ValueError for an option that it says already."""
+    from whitelab.whitening.export import from_npz
+
+    given = [name for name in ("k", "layers") if getattr(args, name) is not None]
+    if given or args.whitening != "pca":
+        raise ValueError(f"--{(given or ['whitening'])[0]} does not go with --map, which says it")
+    return from_npz(args.map)
 
 
 def _say_if_made_otherwise(record: dict, corpus) -> None:
