@@ -1,5 +1,8 @@
 """What the machine is said to have: the smallest of the limits that hold, and None where nothing is known."""
 
+import itertools
+import math
+
 import pytest
 import torch
 from processes import run_python
@@ -74,6 +77,14 @@ def test_the_smallest_limit_holds(monkeypatch):
     monkeypatch.setattr(machine, "_meminfo", lambda: None)
     monkeypatch.setattr(machine, "_physical", lambda: 7)
     assert available_memory() == 7
+
+
+def test_the_rate_is_the_processors_whoever_takes_it_away_meanwhile(monkeypatch):
+    waited = itertools.count()  # a second before each look at the clock: that much others took
+    monkeypatch.setattr(machine.time, "perf_counter", lambda: float(next(waited)))
+    product_rate.cache_clear()
+    assert product_rate("cpu", torch.float32) > 2 * torch.get_num_threads() * math.prod(machine.PRODUCT)
+    product_rate.cache_clear()
 
 
 def test_the_rate_is_measured_once_and_leaves_the_threads_alone(monkeypatch):
