@@ -122,6 +122,8 @@ def test_a_score_in_words_is_said_to_be_none():
     rows = b"".join(b"%d,a man %d,a dog %d\n" % (i, i, i) for i in range(1, 20))
     numbered = open_sheet(upload(".csv", b"nr,sentence1,sentence2\n" + rows)).clear
     assert (numbered.scoreless, numbered.listed) == (True, "'nr' (running number)")
+    of_three = open_sheet(upload(".csv", b"nr,one,two,three\n" + rows.replace(b"\n", b",a cow\n"))).clear
+    assert (of_three.texts, of_three.scoreless, of_three.listed) == ((), True, "'nr' (running number)")
     heads, numbers = (",".join(f"{mark}{i}" for i in range(40)) for mark in ("n", ""))
     wide = f"sentence1,sentence2,{heads}\na b,c d,{numbers}\ne f,g h,{numbers}\n"
     assert open_sheet(upload(".csv", wide.encode())).clear.listed.endswith("'n11' (number) and 28 more")

@@ -142,6 +142,8 @@ def test_what_is_left_out_has_its_default(text, setting):
         ("L6 aggregate=mean fit=cross aggregate=all", "must name aggregate once"),
         ("L6:pca fit=", "setting='L6:pca fit=' must say what fit= is"),
         ("L6 fit= ", "must say what fit= is"),
+        ("L6 fit= aggregate=mean", "must say what fit= is"),
+        ("L6:pca fit=  fit=x", "must say what fit= is"),
         ("L6:pca aggregate= fit=cross", "must say what aggregate= is"),
         ("L6 aggregate=sum", "aggregate='sum' must be one of all, mean, wmean"),
         ("L6:bleach", "whitening='bleach' must be one of"),

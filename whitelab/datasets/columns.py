@@ -58,8 +58,8 @@ _MANY_ROWS = 50  # with a number each: as many scores in whole numbers are hardl
 
 class Clear(NamedTuple):
     """What is clear of columns that are not: the places of the two `texts`, that of the only number beside those of
-    rows (`score`), the columns with what they hold (`listed`), where the texts are clear only those of numbers, and
-    whether none is mostly numbers but those of rows (`scoreless`)."""
+    rows (`score`), whether none is mostly numbers but those of rows (`scoreless`), and the columns with what they hold
+    (`listed`): where there are texts or no score, only those of numbers."""
 
     texts: tuple[int, ...] = ()
     score: int | None = None
@@ -456,7 +456,7 @@ def _unclear(
     scoreless = all(contents[column] == _RUNNING for column in of_numbers)
     numbers = ", ".join(f"{shown(apart[column])} ({contents[column]})" for column in of_numbers[:_LISTED])
     numbers += _and_more(len(of_numbers))
-    error.clear = Clear(tuple(texts), score, numbers if texts else found, scoreless)
+    error.clear = Clear(tuple(texts), score, numbers if texts or scoreless else found, scoreless)
     return error
 
 

@@ -91,8 +91,9 @@ class Setting:
         check_is(text, "setting", str, "'L1+L6:pca'")
         parts = _GRAMMAR.fullmatch(text.strip())
         unread = text if not parts else parts["whitening"] or ""  # the name of a text may hold anything
-        if empty := re.search(r"\s((?:fit|aggregate)=)(?=\s|$)", unread):
-            raise ValueError(f"setting={text.strip()!r} must say what {empty[1]} is")
+        empty = re.search(r"\s((?:fit|aggregate)=)(?=\s|$)", unread)
+        if empty or parts and (parts["fit"] or "")[:1].isspace():  # a blank of the name's own is written %20
+            raise ValueError(f"setting={text.strip()!r} must say what {empty[1] if empty else 'fit='} is")
         if not parts:
             raise ValueError(f"setting={text.strip()!r} must look like L6, cls/L-1, L1+L6:pca or L1+L-1:pca@256")
         if parts["aggregate"] and parts["last"]:

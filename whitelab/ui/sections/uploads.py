@@ -131,19 +131,23 @@ def _unclear(sheet: Sheet) -> str:
     """What is still to be chosen of the columns of a sheet, and what is known of them."""
     names_above = " If the first line holds the names of the columns, tick that above."
     if sheet.clear.scoreless:
-        but = f" but {plain(sheet.clear.listed)}" if sheet.clear.texts and sheet.clear.listed else ""
+        but, if_it_is = "", ""
+        if sheet.clear.listed:
+            but, if_it_is = f" but {plain(sheet.clear.listed)}", " If that is the score all the same, choose it."
         words = (
-            f"No column{but} is mostly numbers, as a score is, higher for more similar sentences. Where the score is "
-            "in words or percentages, write numbers in their place."
+            f"No column{but} is mostly numbers, as a score is, higher for more similar sentences.{if_it_is} Where the "
+            "score is in words or percentages, write numbers in their place."
         )
     else:
-        which, choose = ("the score", "Choose it") if sheet.clear.texts else ("which", "Choose them")
-        if sheet.clear.texts and sheet.clear.score is not None:
-            choose = "A running number is hardly it, so see whether the other is"
+        which, choose = "which", "Choose them: the score says"
+        if sheet.clear.texts:
+            which, choose = "the score", "See whether one of them says"
+            if sheet.clear.score is not None:
+                choose = "A running number hardly does, so see whether the other says"
         holds = f": {plain(sheet.clear.listed)}" if sheet.clear.listed else ""
         words = (
-            f"Which column is {which} is not clear from names and content{holds}. {choose}: the score says how alike "
-            "the two sentences are."
+            f"Which column is {which} is not clear from names and content{holds}. {choose} how alike the two "
+            "sentences are."
         )
     return words + names_above * (not sheet.header and not sheet.named_by_format)
 
