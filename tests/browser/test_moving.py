@@ -118,13 +118,29 @@ def test_on_a_phone_every_page_is_in_the_bar_and_choosing_one_shows_it(app, phon
     phone.get_by_text(QUESTIONS["overview"]).wait_for()
     assert phone.get_by_role("dialog").count() == 0
     phone.get_by_text("Show the code").wait_for(state="attached")  # all of it is there, the knobs in the bar too
-    phone.wait_for_function("window.whitelabFingers")  # which a first visit has up to some seconds later
+    phone.wait_for_function("window.whitelabBar")  # which a first visit has up to some seconds later
     for name, question in list(QUESTIONS.items())[-1:0:-6]:
         phone.get_by_test_id("stExpandSidebarButton").tap()
         phone.get_by_test_id("stSidebarNavLink").filter(has_text=re.compile(f"^{name}$", re.IGNORECASE)).tap()
         phone.get_by_text(question).wait_for()
         phone.locator("[data-testid=stSidebar][data-collapsed=true]").wait_for(state="attached")
         phone.wait_for_url(re.compile("layers=2"))
+
+
+def test_who_opens_the_bar_by_keyboard_stands_at_its_beginning_and_who_closes_it_where_it_opens(app, visit):
+    page = visit(app, width=390, height=844).open("")
+    page.wait_for_function("window.whitelabBar")
+    opens = page.get_by_test_id("stExpandSidebarButton")
+    opens.focus()
+    for _ in range(2):
+        page.keyboard.press("Enter")
+        page.wait_for_function("document.activeElement.dataset.testid === 'stSidebarContent'")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.innerText") == "Overview"
+        page.keyboard.press("Shift+Tab")
+        page.keyboard.press("Enter")
+        page.wait_for_function("document.activeElement.dataset.testid === 'stExpandSidebarButton'")
 
 
 # Searches over layers

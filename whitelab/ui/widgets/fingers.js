@@ -9,10 +9,4 @@ if (!window.whitelabFingers) {
     event => event.target.closest?.(".js-plotly-plot .draglayer") && event.stopPropagation(),
     { capture: true, passive: true },
   )
-
-  // Where the bar covers the page, the page chosen in it is what one wants to see.
-  addEventListener("click", event => {
-    if (event.target.closest?.("[data-testid=stSidebarNavLink]") && matchMedia("(max-width: 768px)").matches)
-      document.querySelector("[data-testid=stSidebarCollapseButton] button")?.click()
-  })
 }

@@ -183,13 +183,13 @@ STYLE = """<style>
 
 MENDS = "".join(
     Path(__file__).with_name(f"{name}.js").read_text("utf-8")
-    for name in ("fingers", "steps", "rooms", "paper", "turns")
+    for name in ("fingers", "bar", "steps", "rooms", "paper", "turns")
 )
 
 
 def mend() -> None:
-    """Let fingers scroll over charts and close the bar by choosing a page, let one go back, keep the room of texts and
-    the place in a lesson, and fit a page to paper, where it takes no room.
+    """Let fingers scroll over charts, close the bar by choosing a page, let one go back, keep the room of texts and the
+    place in a lesson or before the bar, and fit a page to paper, where it takes no room.
 
     Not a component: those load their script later. On a first visit this too can come seconds after the page.
     """
