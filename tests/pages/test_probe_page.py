@@ -1,6 +1,7 @@
 """The page of probes: accuracies of the package, on the bundled examples and on files of one's own."""
 
 import json
+import re
 import shutil
 import tempfile
 
@@ -81,7 +82,12 @@ def test_pairs_show_their_cosines_at_the_fixed_and_the_best_threshold(small, pro
     at = until(start("probe", **small | {"layers": "3", "labelled-task": "Related pairs"}))
     assert accuracies(at) == probed("related", How("threshold"), "L3;L3:pca")
     assert [one.value for one in at.header][-1] == "Where would the threshold have to be?"
-    assert sum("best threshold on the scored pairs" in one.value for one in at.caption) == 2
+    captions = [one.value for one in at.caption if "best threshold on the scored pairs" in one.value]
+    raw, white = (float(re.search(r"([\d.]+) % at ", one)[1]) for one in captions)
+    (gap,) = re.findall(r"at the best threshold of each, the gap is (\S+) points", "".join(at.markdown.values))
+    assert float(gap) == pytest.approx(white - raw, abs=0.011)
+    assert said(at, f"{white:.2f} against {raw:.2f}")
+    assert not said(until(choose(at, labelled_task="act")), "best threshold of each")
 
 
 def test_a_file_of_ones_own_is_probed_and_its_errors_are_said(small, tmp_path):

@@ -138,7 +138,7 @@ def accuracies(scores: Sequence[ProbeScore]) -> None:
     p = mcnemar(raw.hits, white.hits)
     gained, lost = int((white.hits & ~raw.hits).sum()), int((raw.hits & ~white.hits).sum())
     gap, above = white.accuracy - raw.accuracy, white.accuracy - white.baseline
-    st.markdown(verdict(LABELS.inline(white.setting.whitening), gap, above, p, gained, lost))
+    st.markdown(verdict(LABELS.inline(white.setting.whitening), gap, above, p, gained, lost) + _at_best(raw, white))
     title = "Accuracy, {}".format
     help = f"{capitalised(layers_in_words(white.setting.layers))}. {white.protocol}"
     delta, good = change(white.accuracy, raw.accuracy), "either" if p >= LEVEL or gap > 0 >= above else "up"
@@ -176,6 +176,17 @@ def verdict(name: str, gap: float, above: float, p: float, gained: int, lost: in
         )
     word = "helps" if gap > 0 else "hurts"
     return f"**It {word} this classifier.** {gap:+.2f} points with {name} against raw, more than chance gives: {rows}."
+
+
+def _at_best(raw: ProbeScore, white: ProbeScore) -> str:
+    """What is left of the gap where each has the threshold that suits it; empty where there is none to choose."""
+    if raw.pairs is None or white.pairs is None:
+        return ""
+    own, other = raw.pairs.best_accuracy, white.pairs.best_accuracy
+    return (
+        f" The threshold is {raw.pairs.threshold:g} for both, and their cosines lie elsewhere: at the best threshold "
+        f"of each, the gap is {other - own:+z.2f} points, {other:.2f} against {own:.2f}."
+    )
 
 
 def by_layer(scores: Sequence[ProbeScore], n_layers: int) -> None:
