@@ -222,7 +222,8 @@ def _settled(found: Settling, whole: Status, k: int | None) -> None:
                 f"{whitening}, fitted on some chunks, measured on as many others, by an order that mixes the text. "
                 "New text that comes out round has 1. More text helps as long as the line rises; with few sentences "
                 f"for each of {found.dim} dimensions it is low, and may be flat or fall there too. Where it "
-                "falls beyond that, the chunks are of different kinds of text."
+                "falls beyond that, the chunks are of different kinds of text. The map to take away is fitted on all "
+                "chunks."
             )
         else:
             alone = "" if whole.chunks > 1 else ": embed it into another folder, in chunks of fewer texts (`--chunk`)"

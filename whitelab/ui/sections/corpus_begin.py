@@ -14,12 +14,12 @@ from whitelab.corpus.chunks import CHUNK_TEXTS
 from whitelab.corpus.fitting import CORPUS
 from whitelab.corpus.manifest import place_for
 from whitelab.corpus.own_process import embedded_apart
-from whitelab.corpus.texts import form_of, kind_of, text_files
+from whitelab.corpus.texts import LeftOut, form_of, kind_of, read_texts, text_files
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError
 from whitelab.datasets.layouts import data_path
 from whitelab.datasets.offered import is_limited
 from whitelab.encoding.encoders import MAX_LENGTH
-from whitelab.encoding.names import OUTPUT, ModelError, ModelName, check_alone, shown_name
+from whitelab.encoding.names import ONE_LAYER, OUTPUT, ModelError, ModelName, check_alone, shown_name
 from whitelab.ui.results import long_runs
 from whitelab.ui.results.files import file_stamp
 from whitelab.ui.results.jobs import redraw
@@ -39,6 +39,7 @@ _USUAL |= {"data": DEMO, "split": "test", "aggregate": "all"}
 _CHUNKS, _FEWEST_TEXTS = 8, 64
 EXAMPLE = shipped("data/demo-search/corpus.jsonl")
 _WIDE = 60  # characters of a line to type
+_CUT = f"at most {MAX_LENGTH} tokens of each text (`--max-length` in a terminal for more)."
 _SENTENCE_BYTES, _HEAD_BYTES = 64, 1 << 16  # of a text, where its file does not show it, and looked at to see it
 
 
@@ -102,7 +103,8 @@ def form(chosen: Workspace, folder: str) -> dict:
     how = ", kept apart" if "apart" in arguments else ", averaged" if several else ""
     st.caption(
         f"{plain(shown_name(chosen.model.name))}, {layers_in_words(setting.layers)}{how}, "
-        f"{plain(setting.pooling)} pooling, {chosen.dtype}, as the bar says."
+        f"{plain(setting.pooling)} pooling, {chosen.dtype}, as the bar says"
+        + ("." if ModelName.parse(chosen.model.name).kind in ONE_LAYER else f", {_CUT}")
     )
     st.button(
         "Begin",
@@ -235,8 +237,34 @@ def _texts(source: str, arguments: dict) -> bool:
             text = st.text_input("Field with the text", "text", **bound("text-column", "text")).strip()
         with right:
             name = st.text_input("Field with an id, if any", "id", **bound("id-column", "id")).strip()
-        arguments |= {"text_column": text or "text", "id_column": name or "id"}
+        columns = {"text_column": text or "text", "id_column": name or "id"}
+        arguments |= columns
+        if why := kept("corpus-columns", (*known, *columns.values()), lambda: _refused(source, columns)):
+            st.warning(plain(why), icon=":material/warning:")
     return True
+
+
+def _refused(source: str, columns: dict[str, str]) -> str:
+    """Why the first record gives no text in these columns, in the words of their boxes; empty where it does."""
+
+    def refuse(one: LeftOut) -> None:
+        raise _RefusedError(str(one))
+
+    try:
+        next(read_texts(source, refuse, **columns), None)
+    except DataError:  # said above, or gone since
+        return ""
+    except _RefusedError as problem:
+        words = f"The first record gives no text. {problem}"
+    else:
+        return ""
+    for name, shown in (("text_column", "the field with the text"), ("id_column", "the field with an id")):
+        words = words.replace(f"{name}=", f"{shown}, ").replace(name, shown)
+    return words
+
+
+class _RefusedError(Exception):
+    """The first record was left out."""
 
 
 def _chunk_texts(size: int, each: float) -> int:
