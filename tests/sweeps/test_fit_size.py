@@ -32,6 +32,17 @@ def test_every_score_is_that_of_a_map_fitted_on_the_sample(space):
     assert shrunk.spearman != few.spearman
 
 
+@pytest.mark.parametrize("spec", ["pca", "shrunk", "soft"])
+@pytest.mark.parametrize("sentences", [48, 96])
+def test_a_map_of_few_sentences_sets_pairs_of_one_that_it_saw_and_one_that_it_did_not_apart(spec, sentences):
+    """Why a cross-fitted score, of whose pairs it saw none, may be the higher one."""
+    spread, generator = torch.linspace(2, 0.2, 64), torch.Generator().manual_seed(0)
+    first, noise = (torch.randn(400, 64, generator=generator) * spread for _ in range(2))
+    white = whitelab.fit(spec, whitelab.Moments.of(first[:sentences]))
+    cosines = torch.cosine_similarity(white(first), white(first + noise / 2))
+    assert cosines[:sentences].mean() < cosines[sentences:].mean() - 0.02
+
+
 def test_a_sample_of_more_sentences_than_there_are_is_refused(space):
     with pytest.raises(ValueError, match="sentences=61 must lie between 1 and n=60"):
         sentence_scores(space, [Setting.parse("L1:pca")], [61])

@@ -46,6 +46,11 @@ def draw(space: LayerEmbeddings, setting: Setting) -> None:
         "All pairs are scored; dotted lines are cross-fitted, with maps that saw no sentence they score. Each sentence "
         "counts once. It is one random draw, in which a larger sample holds a smaller: another gives other scores."
     )
+    st.caption(
+        "A map of few sentences makes their vectors unlike all others: a pair of one that it was fitted on and one "
+        "that it was not mostly gets a lower cosine, whatever it means. Cross-fitted there is no such pair, so that "
+        "line may lie above."
+    )
 
 
 def code(setting: Setting) -> str:
