@@ -478,5 +478,5 @@ def _decode(path: File, data: bytes) -> str:
         line = before.count(_end_of_line(before)) + 1
         raise DataError(
             f"{path}: not {encoding.upper()} at byte {position} (0x{data[position]:02x}, line {line}); "
-            "convert the file to UTF-8, for example with: iconv -f ENCODING -t UTF-8"
+            "convert the file to UTF-8: in Excel save it as CSV UTF-8, elsewhere iconv -f ENCODING -t UTF-8 does it"
         ) from None

@@ -115,7 +115,9 @@ def _code(grid: Grid, a: str, b: str, setting: Setting | None) -> str:
         "from whitelab.compare import walks\n\n"
         f"options = {{'setting': {shared}, 'keep_going': {grid.keep_going}, 'corpus': {grid.corpus!r}}}\n"
         f"for one in walks(encoder, data, tasks, {a!r}, {b!r}, store=whitelab.Store(), **options):\n"
-        "    print(one.task, one.difference, [(step.field, step.change) for step in one.steps])\n"
+        "    print(one.task, one.start, one.end, one.difference)\n"
+        "    for step in one.steps:\n"
+        "        print(step.field, step.spearman, step.change)\n"
     )
 
 

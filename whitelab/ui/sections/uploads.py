@@ -42,7 +42,7 @@ def section() -> str:
 def _file() -> None:
     st.markdown(
         "A table with two columns of sentences and one of scores, higher for more similar: CSV, TSV, TXT, JSON, JSON "
-        "lines or Parquet, in UTF-8. Of an Excel file, save the sheet as CSV."
+        "lines or Parquet, in UTF-8. Of an Excel file, save the sheet as CSV UTF-8."
     )
     st.caption(f"{upload_limits.of_table()} {STAYS}")
     arrays = ", ".join(f"`{suffix}`" for suffix in ARRAYS if suffix not in SUFFIXES)
