@@ -298,6 +298,16 @@ def test_raw_vectors_in_the_bar_are_said_to_stand_against_pca_whitening(small, s
         assert said(at, "raw vectors are chosen in the bar") is said_so
 
 
+def test_a_map_that_is_taken_away_says_where_it_is_another_than_the_bars(small, space):
+    (whole,) = scores(space, "L1:pca")
+    cross, raw = f"an export holds one, which scores {whole.spearman:.2f}", "raw vectors are chosen, which need no map"
+    at = until(start("whitening", **small))
+    assert not said(at, cross)
+    assert not said(at, raw)
+    assert said(until(choose(at, fit="cross")), cross)
+    assert said(until(choose(at, fit="task", whitening="none")), raw)
+
+
 @pytest.mark.parametrize("form", [name for name, one in export.FORMATS.items() if one.whole])
 def test_a_model_folder_is_offered_only_of_models_and_poolings_that_it_can_hold(small, form):
     at = until(start("whitening", **small | {"model": f"static:{small['model']}", "layers": "0"}, format=form))

@@ -23,7 +23,7 @@ _DELTAS = {
 
 SPEARMAN = (
     "Spearman's rank correlation of the pairs' cosines with the gold scores that people gave them, x 100: 100 is the "
-    "same order, 0 no relation."
+    "same order, 0 no relation. Differences are of scores before they are rounded."
 )
 
 
