@@ -106,13 +106,17 @@ def test_a_folder_that_is_none_says_so_and_texts_that_are_none(small, tmp_path):
     (tmp_path / "text.jsonl").write_text('{"words": "a man plays"}\n')
     choose(at, texts=str(tmp_path / "text.jsonl"), embedded=str(tmp_path / "new"))
     assert [at.text_input(key=key).value for key in ("text-column", "id-column")] == ["text", "id"]
-    assert said(at, "The first record gives no text. text.jsonl:1: no 'text' (the field with the text) in it")
+    assert said(at, "text.jsonl:1 gives no text: no 'text' (the field with the text) in it")
     choose(at, lambda at: "--text-column words" in shell(at), text_column="words")
     assert not at.button(key="begin-corpus").disabled
-    assert not said(at, "The first record gives no text")
+    assert not said(at, "gives no text")
     (tmp_path / "text.csv").write_text("nr,satz\n1,Ein Hund\n")
     choose(at, texts=str(tmp_path / "text.csv"), text_column="text")
-    assert said(at, "the field with the text, 'text' must be one of the columns 'nr', 'satz'")
+    assert said(at, "text.csv gives no text: the field with the text, 'text' must be one of the columns 'nr', 'satz'")
+    choose(at, text_column="satz")
+    assert not said(at, "gives no text")
+    (tmp_path / "text.csv").write_text("nr,satz\n" + "1,\n" * 200)
+    assert said(at.run(), "The first records of text.csv hold no text.")
 
 
 def test_what_texts_there_are_follows_the_disk(small, tmp_path):

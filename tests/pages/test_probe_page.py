@@ -84,7 +84,9 @@ def test_pairs_show_their_cosines_at_the_fixed_and_the_best_threshold(small, pro
     assert [one.value for one in at.header][-1] == "Where would the threshold have to be?"
     captions = [one.value for one in at.caption if "best threshold on the scored pairs" in one.value]
     raw, white = (float(re.search(r"([\d.]+) % at ", one)[1]) for one in captions)
-    (gap,) = re.findall(r"at the best threshold of each, the gap is (\S+) points", "".join(at.markdown.values))
+    (gap,) = re.findall(
+        r"at the best threshold of each on the scored pairs, the gap is (\S+) points", "".join(at.markdown.values)
+    )
     assert float(gap) == pytest.approx(white - raw, abs=0.011)
     assert said(at, f"{white:.2f} against {raw:.2f}")
     assert not said(until(choose(at, labelled_task="act")), "best threshold of each")

@@ -101,9 +101,7 @@ def _index_options(step) -> None:
 
 def _search_options(step) -> None:
     step.add_argument("folder", help="the --out of apply, or of index")
-    step.add_argument(
-        "--query", action="extend", nargs="+", required=True, metavar="TEXT", help="sentences, each in quotes"
-    )
+    step.add_argument("--query", action="append", required=True, metavar="TEXT", help="a sentence; may be repeated")
     step.add_argument("--top", type=int, default=10, help="texts for each sentence (default: 10)")
     step.add_argument(
         "--workers", type=int, default=1, help="shards that are searched side by side, without an index (default: 1)"
@@ -221,13 +219,10 @@ _DRIFT = {
 def _drift(args):
     from whitelab.corpus.fitting import corpus_drift
 
-    shipped = None
     if args.map:
-        shipped, record = _map_of_file(args)
-        args.whitening, args.k, args.layers = shipped.name, shipped.k, record.get("layers")
-    fitted = _fitted(args)[0]
-    if shipped and shipped.digest != fitted.digest:
-        note(f"the map of {args.map} is not the one that {args.folder} gives now: what is measured is the latter")
+        _take_options_of_map(args)
+    else:
+        _fitted(args)
     found = corpus_drift(args.folder, args.other, args.whitening, args.k, args.layers).as_dict()
     for folder in dict.fromkeys((args.folder, args.other)):
         say_if_changed(folder)
@@ -256,6 +251,24 @@ def _apply(args):
     found = apply_map(args.folder, args.out, fitted, record, args.vectors, progress("mapping", "chunks"))
     vectors = f"{quantity(found['sentences'], 'vector')} of {found['dim']} in {found['vectors']}"
     return found, [f"{vectors}, {quantity(found['written'], 'new chunk')}"]
+
+
+def _take_options_of_map(args) -> None:
+    """Put those of the fit into `args` that made the map of --map; say where this corpus makes another of them."""
+    from whitelab.corpus.manifest import Manifest
+
+    shipped, record = _map_of_file(args)
+    corpus = Manifest.read(args.folder)
+    if (pooling := record.get("pooling", corpus.recipe.pooling)) != corpus.recipe.pooling:
+        raise ValueError(f"--map must be of the corpus's pooling {corpus.recipe.pooling!r}, got one of {pooling!r}")
+    _say_if_made_otherwise(record, corpus)
+    args.whitening, args.k, args.layers = shipped.name, shipped.k, record.get("layers")
+    try:
+        fitted, _ = _fitted(args)
+    except ValueError as problem:
+        raise ValueError(f"--map {args.map}: {args.folder} gives no such map: {problem}") from None
+    if shipped.digest != fitted.digest:
+        note(f"{args.map} was not fitted on what {args.folder} holds; measured is the map that a fit on it gives")
 
 
 def _map_of_file(args):

@@ -58,11 +58,7 @@ def fit_corpus(
     manifest = Manifest.read(folder)
     # Before every chunk is read.
     whitening.check_k(k, str(whitening.parse(spec, manifest.dim)), manifest.dim)
-    numbers, recipe = _numbers(manifest, layers), manifest.recipe
-    if not layers_held(numbers, recipe.layers, recipe.apart):
-        raise NotMeasuredError(
-            f"layers={list(numbers)} must be what the corpus holds: {held_in_words(recipe.layers, recipe.apart)}"
-        )
+    numbers = _numbers(manifest, layers)
     rows, folder = corpus_rows(folder), existing_path(folder)
     fitted = whitening.fit(spec, rows.moments(numbers), k)
     distinct = set()
@@ -85,9 +81,16 @@ def fit_corpus(
 
 
 def _numbers(manifest: Manifest, layers: Sequence[int] | None) -> tuple[int, ...]:
+    """Layers by their numbers, those that a corpus holds where None. Raises NotMeasuredError for others."""
+    recipe = manifest.recipe
     if layers is None:
-        return manifest.recipe.layers
-    return tuple(sorted({layer + manifest.n_layers if layer < 0 else layer for layer in layers}))
+        return recipe.layers
+    numbers = tuple(sorted({layer + manifest.n_layers if layer < 0 else layer for layer in layers}))
+    if not layers_held(numbers, recipe.layers, recipe.apart):
+        raise NotMeasuredError(
+            f"layers={list(numbers)} must be what the corpus holds: {held_in_words(recipe.layers, recipe.apart)}"
+        )
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,7 @@ def corpus_drift(
         )
     first, second = corpus_rows(folder), corpus_rows(other)
     numbers = _numbers(one, layers)
+    _numbers(two, numbers)
     halves = _halves(existing_path(other), two, numbers)
     return drift(first.moments(numbers), second.moments(numbers), halves, spec, k)
 

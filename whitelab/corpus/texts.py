@@ -106,7 +106,14 @@ def changed_since(manifest: Manifest) -> bool | None:
 def read_texts(
     source: str | Path, refuse: Refuse, text_column: str = "text", id_column: str = ID
 ) -> Iterator[tuple[str, str]]:
-    """(id, text) of every sentence; one without an id gets `file:line`, blank lines are passed over.
+    """`read_records`, but for blank ones."""
+    return ((name, text) for name, text in read_records(source, refuse, text_column, id_column) if text)
+
+
+def read_records(
+    source: str | Path, refuse: Refuse, text_column: str = "text", id_column: str = ID
+) -> Iterator[tuple[str, str]]:
+    """(id, text) of every sentence, the text without blanks at its ends; one without an id gets `file:line`.
 
     An `id_column` that is not the usual one must be in every record.
 
@@ -143,8 +150,7 @@ def read_texts(
                 except ValueError as problem:
                     refuse(LeftOut(where, _in_words(problem)))
                     continue
-                if text.strip():
-                    yield name, text.strip()
+                yield name, text.strip()
         except _UNREADABLE as problem:
             refuse(LeftOut(shown, _in_words(problem), whole=True))
 

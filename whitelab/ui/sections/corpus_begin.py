@@ -2,6 +2,8 @@
 
 import shlex
 from contextlib import suppress
+from itertools import islice
+from pathlib import Path
 
 import streamlit as st
 
@@ -14,7 +16,7 @@ from whitelab.corpus.chunks import CHUNK_TEXTS
 from whitelab.corpus.fitting import CORPUS
 from whitelab.corpus.manifest import place_for
 from whitelab.corpus.own_process import embedded_apart
-from whitelab.corpus.texts import LeftOut, form_of, kind_of, read_texts, text_files
+from whitelab.corpus.texts import LeftOut, form_of, kind_of, read_records, text_files
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError
 from whitelab.datasets.layouts import data_path
 from whitelab.datasets.offered import is_limited
@@ -39,6 +41,7 @@ _USUAL |= {"data": DEMO, "split": "test", "aggregate": "all"}
 _CHUNKS, _FEWEST_TEXTS = 8, 64
 EXAMPLE = shipped("data/demo-search/corpus.jsonl")
 _WIDE = 60  # characters of a line to type
+_LOOKED_AT = 100  # records of a file, for one with a text
 _CUT = f"at most {MAX_LENGTH} tokens of each text (`--max-length` in a terminal for more)."
 _SENTENCE_BYTES, _HEAD_BYTES = 64, 1 << 16  # of a text, where its file does not show it, and looked at to see it
 
@@ -139,8 +142,8 @@ def _takes(folder: str) -> bool:
     return True
 
 
-def _found(source: str) -> tuple[list[str], int, float]:
-    """The kinds of the files there are, their bytes, and those of a text, about.
+def _found(source: str) -> tuple[Path, list[str], int, float]:
+    """The first of the files there are, the kinds of all, their bytes, and those of a text, about.
 
     Looked for again only where the file, or the folder itself, is another than it was: a folder may be large.
     """
@@ -148,12 +151,12 @@ def _found(source: str) -> tuple[list[str], int, float]:
     kinds, size = [kind_of(file) for file in files], sum(file.stat().st_size for file in files)
     plain_text = next((file for file in files if file.suffix.lower() in (".txt", ".jsonl", ".csv")), None)
     if plain_text is None:
-        return kinds, size, _SENTENCE_BYTES
+        return files[0], kinds, size, _SENTENCE_BYTES
     with plain_text.open("rb") as stream:
         head = stream.read(_HEAD_BYTES)
     encoding, start, end_of_line = form_of(head, kind_of(plain_text))
     lines = head[start:].decode(encoding, "replace").split(end_of_line)
-    return kinds, size, len(head) / max(sum(bool(line.strip()) for line in lines), 1)
+    return files[0], kinds, size, len(head) / max(sum(bool(line.strip()) for line in lines), 1)
 
 
 def commands(folder: str, arguments: dict, chosen: Workspace) -> None:
@@ -225,7 +228,7 @@ def _texts(source: str, arguments: dict) -> bool:
         return False
     try:
         known = source, file_stamp([data_path(source)])
-        kinds, size, each = kept("corpus-texts", known, lambda: _found(source))
+        file, kinds, size, each = kept("corpus-texts", known, lambda: _found(source))
     except (DataError, OSError) as error:
         st.error(plain(str(error)))
         return False
@@ -239,27 +242,28 @@ def _texts(source: str, arguments: dict) -> bool:
             name = st.text_input("Field with an id, if any", "id", **bound("id-column", "id")).strip()
         columns = {"text_column": text or "text", "id_column": name or "id"}
         arguments |= columns
-        if why := kept("corpus-columns", (*known, *columns.values()), lambda: _refused(source, columns)):
+        known = str(file), file_stamp([file]), *columns.values()
+        if why := kept("corpus-columns", known, lambda: _refused(file, columns)):
             st.warning(plain(why), icon=":material/warning:")
     return True
 
 
-def _refused(source: str, columns: dict[str, str]) -> str:
-    """Why the first record gives no text in these columns, in the words of their boxes; empty where it does."""
+def _refused(file: Path, columns: dict[str, str]) -> str:
+    """Why the first records of a file give no text in these columns, in the words of their boxes; empty where one
+    does."""
 
     def refuse(one: LeftOut) -> None:
-        raise _RefusedError(str(one))
+        raise _RefusedError(f"{one.where} gives no text: {one.reason}.")
 
     try:
-        next(read_texts(source, refuse, **columns), None)
-    except DataError:  # said above, or gone since
+        first = islice(read_records(file, refuse, **columns), _LOOKED_AT)
+        return "" if any(text for _, text in first) else f"The first records of {file.name} hold no text."
+    except DataError:  # gone since
         return ""
     except _RefusedError as problem:
-        words = f"The first record gives no text. {problem}"
-    else:
-        return ""
+        words = str(problem)
     for name, shown in (("text_column", "the field with the text"), ("id_column", "the field with an id")):
-        words = words.replace(f"{name}=", f"{shown}, ").replace(name, shown)
+        words = words.replace(f"{name}=", f"{shown}, ").replace(f"({name})", f"({shown})")
     return words
 
 

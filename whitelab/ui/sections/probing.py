@@ -185,7 +185,7 @@ def _at_best(raw: ProbeScore, white: ProbeScore) -> str:
     own, other = raw.pairs.best_accuracy, white.pairs.best_accuracy
     return (
         f" The threshold is {raw.pairs.threshold:g} for both, and their cosines lie elsewhere: at the best threshold "
-        f"of each, the gap is {other - own:+z.2f} points, {other:.2f} against {own:.2f}."
+        f"of each on {raw.pairs.chosen_on}, the gap is {other - own:+z.2f} points, {other:.2f} against {own:.2f}."
     )
 
 

@@ -133,7 +133,7 @@ def _unclear(sheet: Sheet) -> str:
     if sheet.clear.scoreless:
         but, if_it_is = "", ""
         if sheet.clear.listed:
-            but, if_it_is = f" but {plain(sheet.clear.listed)}", " If that is the score all the same, choose it."
+            but, if_it_is = f" but {plain(sheet.clear.listed)}", " If the score is there all the same, choose it."
         words = (
             f"No column{but} is mostly numbers, as a score is, higher for more similar sentences.{if_it_is} Where the "
             "score is in words or percentages, write numbers in their place."

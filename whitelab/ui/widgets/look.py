@@ -158,6 +158,9 @@ STYLE = """<style>
 [data-testid=stSidebar][data-collapsed=true] :is([data-testid=stSidebarContent], [data-testid=stSidebarContent] *) {
     visibility: hidden !important;
 }
+/* Who stands in it by keyboard closes it there. */
+[data-testid=stSidebar]:focus-within [data-testid=stSidebarCollapseButton] { visibility: visible; }
+[data-testid=stSidebarContent]:focus-visible { outline: none; }
 [data-testid=stSidebar] [data-testid=stLayoutWrapper]:has(> .st-key-live) { position: sticky; top: 0; z-index: 9; }
 [data-testid=stButtonGroup] > [role=radiogroup] { flex-wrap: wrap; }
 [role=group]:has(> [data-testid=stMultiSelectTagsContainer]) { height: auto; max-height: none; }
