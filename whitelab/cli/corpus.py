@@ -255,12 +255,12 @@ def _apply(args):
 
 def _take_options_of_map(args) -> None:
     """Put those of the fit into `args` that made the map of --map; say where this corpus makes another of them."""
+    from whitelab.corpus.applying import check_map
     from whitelab.corpus.manifest import Manifest
 
     shipped, record = _map_of_file(args)
     corpus = Manifest.read(args.folder)
-    if (pooling := record.get("pooling", corpus.recipe.pooling)) != corpus.recipe.pooling:
-        raise ValueError(f"--map must be of the corpus's pooling {corpus.recipe.pooling!r}, got one of {pooling!r}")
+    check_map(shipped, record, corpus)
     _say_if_made_otherwise(record, corpus)
     args.whitening, args.k, args.layers = shipped.name, shipped.k, record.get("layers")
     try:

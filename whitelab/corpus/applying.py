@@ -46,10 +46,7 @@ def apply_map(
     folder, manifest = finished(folder)
     layers = tuple(record.get("layers", manifest.recipe.layers))
     places = _places(manifest, layers)
-    if fitted.dim != manifest.dim:
-        raise ValueError(f"map must be one of d={manifest.dim} dimensions, got {fitted.dim}")
-    if (other := record.get("pooling", manifest.recipe.pooling)) != manifest.recipe.pooling:
-        raise ValueError(f"map must be of the corpus's pooling {manifest.recipe.pooling!r}, got one of {other!r}")
+    check_map(fitted, record, manifest)
     out.mkdir(parents=True, exist_ok=True)
     remove_abandoned(out)
     digest = fitted.digest
@@ -91,6 +88,14 @@ def _places(manifest: Manifest, layers: tuple[int, ...]) -> list[int] | None:
     if not set(layers) <= set(manifest.recipe.layers):
         raise ValueError(f"map is of layers {list(layers)}, the corpus keeps {list(manifest.recipe.layers)}")
     return [manifest.recipe.layers.index(layer) for layer in layers]
+
+
+def check_map(fitted: whitening.Map, record: Mapping, manifest: Manifest) -> None:
+    """Raise ValueError for a map with its record of another d or pooling than a corpus."""
+    if fitted.dim != manifest.dim:
+        raise ValueError(f"map must be one of d={manifest.dim} dimensions, got {fitted.dim}")
+    if (other := record.get("pooling", manifest.recipe.pooling)) != manifest.recipe.pooling:
+        raise ValueError(f"map must be of the corpus's pooling {manifest.recipe.pooling!r}, got one of {other!r}")
 
 
 def _mapped(table, manifest: Manifest, fitted: whitening.Map, places: list[int] | None) -> Tensor:

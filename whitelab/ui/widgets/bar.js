@@ -14,7 +14,7 @@ if (!window.whitelabBar) {
   // that was pressed, and with it the place in the page.
   const stand = (name, tries = 60) => {
     const at = document.activeElement, now = find(name)
-    if (at === now || at !== document.body && !at.closest(`${PRESSED}, [data-testid=stSidebarNavLink]`)) return
+    if (at === now || at !== document.body && !at?.closest(`${PRESSED}, [data-testid=stSidebarNavLink]`)) return
     if (now) {
       if (!now.matches("button")) now.tabIndex = -1
       now.focus()
