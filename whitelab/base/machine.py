@@ -154,12 +154,13 @@ def _rate(device: str, dtype: torch.dtype) -> float:
     a = torch.ones(rows, inner, device=device, dtype=dtype)
     b = torch.ones(inner, outer, device=device, dtype=dtype)
     clock = time.thread_time if device == "cpu" else time.perf_counter
-    done, start = -1, clock()  # the first product finds nothing in place, and does not count
-    while (taken := clock() - start) < TIMED_SECONDS or done < 1:
+    a @ b  # the first product finds nothing in place
+    _wait(device)
+    done, start = 0, clock()
+    while (taken := clock() - start) < TIMED_SECONDS:
         a @ b
         _wait(device)
         done += 1
-        start = start if done else clock()
     return done * rows * inner * outer / taken
 
 
