@@ -144,6 +144,7 @@ def test_the_score_by_the_sentences_fitted_on_is_drawn_on_demand_and_its_code_gi
     known = [point.score for point in points if point.score is not None]
     (alt,) = (alt for alt in alts(at) if alt.startswith("Spearman by sentences fitted on"))
     assert f"PCA whitening from {min(known):.2f} to {max(known):.2f}" in alt
+    assert said(at, "Dotted lines are cross-fitted")
     _, given, lines = code(at).partition("from whitelab.sweeps.fit_size")
     exec(given + lines.partition("score = ")[0], {"whitelab": whitelab, "space": space})
     assert {f"{point.setting} {point.sentences} {point.score} {point.cross_fitted}" for point in points} <= set(

@@ -43,14 +43,15 @@ def draw(space: LayerEmbeddings, setting: Setting) -> None:
         room=heights.room(heights.TALL),
     )
     st.caption(
-        "All pairs are scored; dotted lines are cross-fitted, with maps that saw no sentence they score. Each sentence "
-        "counts once. It is one random draw, in which a larger sample holds a smaller: another gives other scores."
+        "All pairs are scored, and each sentence counts once. It is one random draw, in which a larger sample holds a "
+        "smaller: another gives other scores."
     )
-    st.caption(
-        "A map of few sentences makes their vectors unlike all others: a pair of one that it was fitted on and one "
-        "that it was not mostly gets a lower cosine, whatever it means. Cross-fitted there is no such pair, so that "
-        "line may lie above."
-    )
+    if setting.fit in ("task", "cross"):
+        st.caption(
+            "Dotted lines are cross-fitted, with maps that saw no sentence they score, and may lie above the others. A "
+            "map of few sentences makes their vectors unlike all others: a pair of one that it was fitted on and one "
+            "that it was not mostly gets a lower cosine, whatever it means. Cross-fitted there is no such pair."
+        )
 
 
 def code(setting: Setting) -> str:
