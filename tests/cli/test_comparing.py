@@ -94,9 +94,8 @@ def test_a_walk_between_presets_adds_up(document, run, compared):
     assert (walk["task"], walk["from"], walk["to"]) == ("sts12", "whiteningbert", "simcse")
     assert sum(step["change"] for step in walk["steps"]) == pytest.approx(walk["difference"])
     assert walk["difference"] == pytest.approx(walk["end"] - walk["start"])
-    assert [step["field"] for step in walk["steps"]] == [
-        f for f in record["differences"] if f not in ("fit", "decimals")
-    ]
+    assert walk["idle"] == ["fit", "decimals"]
+    assert [step["field"] for step in walk["steps"]] == [f for f in record["differences"] if f not in walk["idle"]]
     assert record["differences"]["pooling"] == ["mean", "cls"]
     assert "split" in record["same"]
     rows = document("compare", *compared, "--settings", "cls/L-1", "--protocol", "simcse")["rows"]
@@ -104,6 +103,7 @@ def test_a_walk_between_presets_adds_up(document, run, compared):
     status, out, _ = run("compare", *compared, "--presets", "whiteningbert,simcse", "--settings", "L2")
     assert status == 0
     assert "Pooling" not in out
+    assert "without a step, since nothing here turns on it: rounding before the average" in out
     assert "Subsets of a task" in out
 
 

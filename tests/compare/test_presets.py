@@ -299,6 +299,13 @@ def test_the_average_walks_with_its_tasks_and_rounds_as_simcse_does(walked):
     assert abs(found[AVERAGE].steps[-1].change) <= 0.005
 
 
+@pytest.mark.parametrize(("a", "b"), PAIRS)
+def test_what_differs_has_a_step_or_is_named_as_idle(walked, a, b):
+    for one in walked[a, b].values():
+        stepped = [step.field for step in one.steps]
+        assert sorted([*stepped, *one.idle]) == sorted(differences(a, b))
+
+
 def test_one_setting_for_both_changes_nothing_of_the_setting(place, encoder):
     options = {"setting": Setting.parse("L2:zca@5")}
     found = next(walks(encoder, str(place / "data"), ["sts12"], "whiteningbert", "bert-whitening", **options))

@@ -204,4 +204,6 @@ def _steps(one) -> list[str]:
         f"{worded(step.field, step.before)} -> {worded(step.field, step.after)}"
         for step in one.steps
     ]
-    return [f"{head} ({shown(one.difference, '+')})", *rows]
+    idle = ", ".join(FIELDS[field].lower() for field in one.idle)
+    still = [f"  without a step, since nothing here turns on it: {idle}"] if idle else []
+    return [f"{head} ({shown(one.difference, '+')})", *rows, *still]

@@ -1,6 +1,6 @@
 """From one preset to another, one field at a time: which choice moves the score, and by how much."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from whitelab.base.progress import Progress, silent
@@ -32,8 +32,10 @@ class Walk:
     """The scores of one task from preset `a` to preset `b`. The changes of its steps add up to `difference`.
 
     The fields are changed in the order of `presets.FIELDS`. In another order the steps may be others, for what a
-    choice does can depend on the choices made before it; their sum is the same. `notes` are what to know of the pairs
-    and embeddings, under either preset or on the way, `problems` the rows left out there.
+    choice does can depend on the choices made before it; their sum is the same. `idle` are fields that the presets
+    decide differently without a step, since nothing of this score turns on them: how an average is rounded, of one
+    task. `notes` are what to know of the pairs and embeddings, under either preset or on the way, `problems` the rows
+    left out there.
     """
 
     model: str
@@ -43,6 +45,7 @@ class Walk:
     start: float | None
     steps: tuple[Step, ...]
     reason: str = ""
+    idle: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
 
@@ -77,7 +80,7 @@ class Walk:
         ]
         record = {"model": self.model, "task": self.task, "from": self.a, "to": self.b}
         record |= {"start": self.start, "end": self.end, "difference": self.difference, "steps": steps}
-        record |= {"notes": list(self.notes)} if self.notes else {}
+        record |= {name: list(told) for name, told in (("idle", self.idle), ("notes", self.notes)) if told}
         return record | ({"reason": self.reason} if self.reason else {})
 
 
@@ -100,7 +103,8 @@ def walks(
     last that under `b`. A `k` of the model's d or more keeps all. `progress(done, total)` counts scores.
     Raises ValueError for presets that do not exist, a `corpus` that is needed and missing, and as `load_encoder`.
     """
-    states = _states(a, b, setting, corpus, data)
+    differ = differences(a, b, setting, data)
+    states = _states(a, b, setting, corpus, differ)
     encoder = load_encoder(model) if isinstance(model, str) else model
     found, total = [], len(tasks) * len(states)
     for task in tasks:
@@ -110,18 +114,19 @@ def walks(
             progress(len(found) * len(states) + len(scores), total)
         found.append(scores)
         one = _walk(encoder.name, task, [task], a, b, [state[0] for state in states], scores)
-        yield replace(one, notes=bench.notes, problems=bench.problems)
+        yield replace(one, idle=_idle(one, differ), notes=bench.notes, problems=bench.problems)
     if len(tasks) > 1:
-        yield _of_average(encoder.name, tasks, a, b, states, found)
+        one = _of_average(encoder.name, tasks, a, b, states, found)
+        yield replace(one, idle=_idle(one, differ))
 
 
 State = tuple[tuple[str, object, object] | None, Setting, Preset]  # what changed (nothing at first), then what holds
 Scored = tuple[float | None, str]
+Differences = Mapping[str, tuple[object, object]]  # field -> what one preset decides, and the other
 
 
-def _states(a: str, b: str, setting: Setting | None, corpus: str | None, data: str) -> list[State]:
+def _states(a: str, b: str, setting: Setting | None, corpus: str | None, changes: Differences) -> list[State]:
     """Every preset and setting on the way. A field that decides nothing where it would change is left out."""
-    changes = differences(a, b, setting, data)
     first, last = (PRESETS[name].fitted_on(corpus) for name in (a, b))
     here, target = (setting or Setting.parse(PRESETS[name].setting) for name in (a, b))
     preset, states = first, [(None, here, first)]
@@ -175,6 +180,11 @@ def _concerns(step: Step, name: str, tasks: Sequence[str]) -> bool:
     if step.field == "split":
         return not {*step.before, *step.after}.isdisjoint(tasks)
     return step.field != "decimals" or name == AVERAGE
+
+
+def _idle(walk: Walk, differ: Differences) -> tuple[str, ...]:
+    stepped = {step.field for step in walk.steps}
+    return tuple(field for field in differ if field not in stepped)
 
 
 def _of_average(

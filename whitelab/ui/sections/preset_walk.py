@@ -197,6 +197,10 @@ def _draw(setting: Setting | None, corpus: str | None, found: tuple[Walk, ...]) 
         "Points of Spearman x 100 that each choice moves the score by, changed one after the other from top to "
         "bottom. In another order the steps can differ, because choices depend on each other; their sum cannot."
     )
+    if idle := [field for field in one.idle if all(field in walk.idle for walk in found)]:
+        st.caption(
+            f"Without a step, since nothing here turns on it: {', '.join(FIELDS[field].lower() for field in idle)}."
+        )
     note(*notes_of(found))
 
 
