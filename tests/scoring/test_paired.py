@@ -12,7 +12,8 @@ from whitelab.scoring.fit_scopes import is_starved
 from whitelab.scoring.paired import LEVEL, VERDICTS, doubt, paired, verdict_of
 from whitelab.scoring.score import score
 from whitelab.scoring.setting import Setting
-from whitelab.statistics.significance import Difference, WilliamsTest, bootstrap, williams
+from whitelab.statistics.correlation import spearman
+from whitelab.statistics.significance import Difference, WilliamsTest, bootstrap, williams, williams_bounds
 
 
 def scores(space, *specs, k=None, **changes):
@@ -51,20 +52,24 @@ def test_scores_that_must_be_equal_are_the_same_and_others_are_not(layernorm):
 @pytest.mark.parametrize("how", ["all", "mean"])
 def test_a_score_of_other_gold_is_refused_also_where_it_shares_a_row(space, how):
     first, second = scores(space, "pca", "zca", aggregate=how)
-    other = replace(space, gold=space.gold.flip(0))
-    (wrong,) = scores(other, "zca", aggregate=how)
     assert paired(space, [first, second]).rows == (0, 0)
-    for given, place in (([first, wrong], 1), ([wrong, first], 0)):
-        with pytest.raises(ValueError, match=rf"scores\[{place}\] must be of the pairs and the gold of space: it is "):
-            paired(space, given)
+    ends = torch.stack([space.gold.argmin(), space.gold.argmax()])
+    for gold in (space.gold.flip(0), space.gold.index_copy(0, ends, space.gold[ends.flip(0)])):
+        (wrong,) = scores(replace(space, gold=gold), "zca", aggregate=how)
+        for given, place in (([first, wrong], 1), ([wrong, first], 0)):
+            with pytest.raises(
+                ValueError, match=rf"scores\[{place}\] must be of the pairs and the gold of space: it is"
+            ):
+                paired(space, given)
     constant = replace(space, gold=torch.ones_like(space.gold))
     with pytest.raises(ValueError, match=r"scores\[0\] must be of the pairs .*, None there"):
         paired(constant, [first])
     assert paired(constant, scores(constant, "pca", aggregate=how)).against()[0].verdict == "same"
 
 
-def test_two_spaces_without_a_name_are_not_the_same(space):
-    other = replace(space, values=space.values.flip(1))
+@pytest.mark.parametrize("values", [lambda all: all.flip(1), lambda all: all + 0.01 * all.flip(1)], ids=["far", "near"])
+def test_two_spaces_without_a_name_are_not_the_same(space, values):
+    other = replace(space, values=values(space.values))
     first, second = (scores(one, "pca")[0] for one in (space, other))
     assert first.protocol == second.protocol
     found = paired(space, [first, second]).against()
@@ -89,6 +94,9 @@ def test_one_variant_with_another_k_or_scope_is_not_the_same(space):
     [
         (difference(2.0, 1.0, 3.0, 0.002), 0.001, "gain"),
         (difference(-2.0, -3.0, -1.0, 0.002), 0.001, "loss"),
+        (difference(0.4, 0.1, 0.9, 0.002), 0.001, "gain"),
+        (difference(2.0, 1.0, 3.0, LEVEL), LEVEL, "chance"),
+        (difference(2.0, 0.0, 3.0, 0.002), None, "chance"),
         (difference(2.0, 1.0, 3.0, 0.002), None, "gain"),
         (difference(2.0, 1.0, 3.0, 0.002), math.nan, "gain"),
         (difference(2.0, -0.1, 4.0, 0.06), 0.2, "chance"),
@@ -111,6 +119,10 @@ def test_doubt_covers_a_score_exactly_where_williams_test_leaves_one(space):
         for other in (*others, *scores(one, "pca", k=5), *scores(one, "pca", k=2), *scores(one, "zca", fit="cross")):
             found = doubt(one, other, raw)
             assert found.low < raw.spearman < found.high
+            alike = float(spearman(other.cosines, raw.cosines))
+            bounds = williams_bounds(raw.spearman / 100, alike, one.n_pairs)
+            for there, bound in zip((found.low, found.high), bounds, strict=True):
+                assert there == (pytest.approx(100 * bound) if abs(bound) < 1 else math.copysign(math.inf, bound))
             real = williams(other.cosines, raw.cosines, one.gold).p_value < LEVEL
             assert found.verdict(other.spearman, 0) == ("" if real else "chance")
             kinds.add(real)
