@@ -354,7 +354,7 @@ def test_the_bounds_divide_the_correlations_that_there_can_be():
 
 
 def test_too_few_pairs_have_no_bounds():
-    assert williams_bounds(0.3, 0.9, 3) == (-1, 1)
+    assert williams_bounds(0.3, 0.9, 3) == (-1, 1) != williams_bounds(0.3, 0.9, 4)
     assert williams_bounds(0.9, 0.1, 6)[1] == 1  # not even the highest differs enough
 
 
