@@ -18,9 +18,15 @@ open_aside(
 )
 
 
-def start(plan: request.TrainingPlan) -> None:
-    """Make the runs and let them wait for their turns; those for which there is no room wait for a click."""
+def start(plan: request.TrainingPlan, known: list[background.Entry]) -> None:
+    """Make the runs and let them wait for their turns; those for which there is no room wait for a click.
+
+    One that is open already is not made again: a click may come twice.
+    """
     for config in plan.configs:
+        if same := next((one for one in known if one.open and plan.repeats(one.run, config)), None):
+            board.show(same.name)
+            continue
         try:
             run = runs.create(config, plan.corpus.sentences, plan.scored.pairs)
         except OSError as error:
@@ -38,15 +44,18 @@ except ModelError as error:  # the operator's folder for runs
 with st.container(border=True, key="new-run"):
     plan = form.draw(known)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
+        able = plan is not None and long_runs.allowed() and not long_runs.full()
+        # Not by a callback, which has the plan that was drawn before: a click also enters the number just typed.
+        clicked = st.button(
             f"Start these {len(plan.configs)} runs" if plan and len(plan.configs) > 1 else "Start this run",
             type="primary",
             key="start-run",
-            on_click=start,
-            args=(plan,),
-            disabled=plan is None or not long_runs.allowed() or long_runs.full(),
+            disabled=not able,
             icon=":material/play_arrow:",
         )
+        if clicked and able:
+            start(plan, known)
+            st.rerun()
         if not long_runs.allowed():
             st.markdown("Training is turned off here. Install whitelab on your own machine to train.")
         elif long_runs.full():

@@ -162,6 +162,15 @@ def test_what_is_begun_is_what_its_code_and_its_command_line_ask_for(small, tmp_
     assert live(at) in capsys.readouterr().out
 
 
+def test_what_is_begun_goes_where_the_box_says_also_where_the_click_itself_enters_it(small, tmp_path):
+    text, typed = small_text(tmp_path / "text.txt"), tmp_path / "typed"
+    at = until(start("corpus", **small, layers="1", texts=str(text), embedded=str(tmp_path / "before")))
+    at.text_input(key="embedded").set_value(str(typed))
+    press(at, "begin-corpus", lambda at: said(at, "Finished"))
+    assert Manifest.read(typed).finished
+    assert not (tmp_path / "before").exists()
+
+
 def test_whoever_has_no_corpus_sees_one_of_bundled_documents_embedded_and_watched(small, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     at = press(until(start("corpus", **small, layers="1")), "example-corpus", lambda at: said(at, "1 file"))

@@ -275,6 +275,19 @@ def test_pasted_pairs_are_used_like_a_file(at, own):
     assert (at.button(key="use-paste").label, at.button(key="use-paste").disabled) == ("Use this data", False)
 
 
+@pytest.mark.parametrize(
+    ("key", "turned", "line"), [("use-paste", "data", "{}\t{}\t{}\n"), ("use-text", "fit", "{}\n{}\n")]
+)
+def test_a_click_that_enters_another_text_does_not_use_the_one_before(at, key, turned, line):
+    text = "".join(line.format(*row) for row in ROWS)
+    at.text_area(key="pasted").set_value(text).run()
+    at.text_area(key="pasted").set_value(text + line.format("Rain falls.", "A bus stops.", 0.5))
+    press(at, key)
+    assert at.session_state[turned] != "upload"
+    press(at, key)
+    assert at.session_state[turned] == "upload"
+
+
 def test_pasted_sentences_are_no_data_but_a_text_to_fit_on(at):
     at.text_area(key="pasted").set_value("".join(f"{a}\n{b}\n" for a, b, _ in ROWS)).run()
     assert said(at, "**80 sentences**, 80 of them different, and no score", "they cannot be the data of a page")

@@ -595,6 +595,23 @@ def test_a_killed_run_says_from_where_it_goes_on(visit, config):
 # The form
 
 
+def test_a_run_is_started_as_the_form_says_also_where_the_click_itself_enters_a_number(visit):
+    at = visit()
+    at.number_input(key="seed").set_value(7)
+    click(at)
+    assert find_run("simcse-1").summary().config.seed == 7
+    until_state(at, FINISHED)
+
+
+def test_a_click_that_comes_twice_makes_one_run(visit):
+    at = visit(steps="400")
+    click(click(at))
+    assert states(at).keys() == {"simcse-1"}
+    until_state(click(at, "cancel-simcse-1"), CANCELLED)
+    assert states(click(at)).keys() == {"simcse-1", "simcse-2"}
+    until_state(click(at, "cancel-simcse-2"), CANCELLED, "simcse-2")
+
+
 def test_a_batch_that_cannot_be_is_said_and_nothing_can_be_started(visit):
     at = visit(lambda at: at.error, batch="1000")
     assert failed(at, "at most the 384 unique sentences")

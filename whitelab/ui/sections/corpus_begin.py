@@ -57,7 +57,7 @@ def job_of(folder: str) -> Job | None:
 
 
 def submit(folder: str, arguments: dict) -> None:
-    """Let a corpus wait for its turn. For callbacks."""
+    """Let a corpus wait for its turn."""
     if may_begin():
         arguments = arguments | _engine(arguments)
         long_runs.take_turn(_key(folder), "a corpus", lambda: embedded_apart(folder=folder, **arguments))
@@ -109,15 +109,11 @@ def form(chosen: Workspace, folder: str) -> dict:
         f"{plain(setting.pooling)} pooling, {chosen.dtype}, as the bar says"
         + ("." if ModelName.parse(chosen.model.name).kind in ONE_LAYER else f", {_CUT}")
     )
-    st.button(
-        "Begin",
-        type="primary",
-        key="begin-corpus",
-        on_click=submit,
-        args=(folder, arguments),
-        disabled=not ready or long_runs.full(),
-        icon=":material/play_arrow:",
-    )
+    able = ready and not long_runs.full()
+    # Not by a callback, which has what was drawn before: a click also enters the text just typed.
+    if st.button("Begin", type="primary", key="begin-corpus", disabled=not able, icon=":material/play_arrow:") and able:
+        submit(folder, arguments)
+        st.rerun()
     if long_runs.full():
         st.caption(long_runs.FULL)
     elif not folder:

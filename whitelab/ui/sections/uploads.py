@@ -124,7 +124,7 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
         st.error(plain(str(error)))
         return
     _summary(pairs)
-    _use("Use this data", f"use-{place}", pairs, _code(sheet, chosen))
+    _use("Use this data", f"use-{place}", pairs, _code(sheet, chosen), pasted=name if place == "paste" else "")
 
 
 def _unclear(sheet: Sheet) -> str:
@@ -162,14 +162,21 @@ def _summary(pairs: SentencePairs) -> None:
     note(*malformed.notes_beside(pairs))
 
 
-def _use(label: str, key: str, pairs: SentencePairs, code: str, vectors: Vectors | None = None) -> None:
-    """The button that turns the workspace to these pairs; once it has, where to look at them."""
+def _use(
+    label: str, key: str, pairs: SentencePairs, code: str, vectors: Vectors | None = None, pasted: str = ""
+) -> None:
+    """The button that turns the workspace to these pairs; once it has, where to look at them. `pasted` is the digest
+    of the text they are, where they were pasted."""
+
+    def use() -> None:
+        if not pasted or _is_pasted(pasted):
+            own_data.use(pairs, code, vectors)
+
     own = own_data.current()
     used = own is not None and own.pairs is pairs and st.session_state.get("data") == own_data.UPLOADED
     with st.container(horizontal=True, vertical_alignment="center"):
-        args = (pairs, code, vectors)
         shown, icon = ("In use", ":material/check:") if used else (label, None)
-        st.button(shown, type="primary", key=key, on_click=own_data.use, args=args, disabled=used, icon=icon)
+        st.button(shown, type="primary", key=key, on_click=use, disabled=used, icon=icon)
         if used:
             for page, question in (
                 ("overview", "What does their space look like?"),
@@ -207,7 +214,7 @@ def _paste() -> None:
     )
     if not text or not text.strip():
         return
-    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:24]
+    digest = _digest(text)
     try:
         found = kept("pasted", digest, lambda: open_pasted(text))
     except DataError as error:
@@ -230,8 +237,22 @@ def _sentences(found: tuple[str, ...], digest: str) -> None:
     if own is not None and own.vectors is not None and st.session_state.get("data") == own_data.UPLOADED:
         st.info("The vectors in use have no model to embed these sentences. Choose other data first.")
         return
-    label = "Fit on these sentences"
-    st.button(label, type="primary", key="use-text", on_click=own_data.fit_on, args=("pasted sentences", digest, found))
+
+    def fit() -> None:
+        if _is_pasted(digest):
+            own_data.fit_on("pasted sentences", digest, found)
+
+    st.button("Fit on these sentences", type="primary", key="use-text", on_click=fit)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:24]
+
+
+def _is_pasted(digest: str) -> bool:
+    """Whether the text of this digest still stands in the box. A click also enters what was just typed there, and has
+    what was read of the text before."""
+    return _digest(st.session_state.get("pasted") or "") == digest
 
 
 # ------------------------------------------------------------------------------------------------------- vectors

@@ -66,7 +66,8 @@ def _look(handed: list[list[Entry]], live: bool) -> None:
 
 def show(name: str) -> None:
     """Add a run to those this visitor looks at."""
-    st.session_state[SHOWN] = [name, *st.session_state.get(SHOWN, [])][:OVERLAID]
+    others = [one for one in st.session_state.get(SHOWN, []) if one != name]
+    st.session_state[SHOWN] = [name, *others][:OVERLAID]
 
 
 def _board(found: list[Entry]) -> None:

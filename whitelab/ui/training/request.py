@@ -108,9 +108,9 @@ class TrainingPlan:
         """Of the first run, whose parameters the form shows."""
         return self.configs[0]
 
-    def repeats(self, run: Run) -> bool:
-        """Whether one of its runs would be that run once more."""
-        return any(run.repeats(one, self.corpus.sentences, self.scored.pairs) for one in self.configs)
+    def repeats(self, run: Run, *configs: TrainConfig) -> bool:
+        """Whether one of its runs, or of those of `configs`, would be that run once more."""
+        return any(run.repeats(one, self.corpus.sentences, self.scored.pairs) for one in configs or self.configs)
 
     @property
     def code(self) -> str:
