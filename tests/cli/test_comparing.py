@@ -103,22 +103,23 @@ def test_a_walk_between_presets_adds_up(document, run, compared):
     status, out, _ = run("compare", *compared, "--presets", "whiteningbert,simcse", "--settings", "L2")
     assert status == 0
     assert "Pooling" not in out
-    assert "without a step, since nothing here turns on it: rounding before the average" in out
+    assert "Without a step of its own: rounding before the average (concerns an average over tasks)." in out
     assert "Subsets of a task" in out
 
 
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--presets", "mteb"), "--presets mteb must be two presets"),
-        (("--presets", "mteb,mteb"), "--presets mteb,mteb must be two presets"),
+        (("--presets", "mteb"), "--presets mteb must be two different presets"),
+        (("--presets", "mteb,mteb"), "--presets mteb,mteb must be two different presets"),
+        (("--presets", "mteb,simcse", "--settings", "L99"), "nothing could be scored: layers=[99] must lie between 0"),
         (("--presets", "mteb,simcse", "--csv"), "--csv goes with rows of scores"),
         (("--presets", "mteb,simcse", "--preset", "mteb"), "--preset goes with rows of scores"),
         (("--presets", "mteb,simcse", "--corpus", "demo"), "--corpus goes with the preset bert-whitening-corpus"),
         (("--corpus", "demo"), "--corpus goes with the preset bert-whitening-corpus, not with whiteningbert"),
         (("--mteb-out", __file__, "--preset", "mteb"), "must be a folder, and a file is there"),
         (("--mteb-out", "results"), "one Spearman over all its pairs: choose the preset simcse or mteb"),
-        (("--presets", "mteb,simcse", "--settings", "L1;L2"), "with one setting"),
+        (("--presets", "mteb,simcse", "--settings", "L1;L2"), "--settings 'L1;L2' must be one setting"),
         (("--presets", "mteb,su"), "preset='su' must be one of whiteningbert"),
         (("--presets", "mteb,bert-whitening-corpus"), "--corpus must name the text to fit on"),
         (("--preset", "bert-whitening-corpus"), "--corpus must name the text to fit on"),

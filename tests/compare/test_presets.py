@@ -24,6 +24,7 @@ from whitelab.compare import (
     worded,
 )
 from whitelab.compare.bench import TEXTS, Bench
+from whitelab.compare.preset_walk import IDLE
 from whitelab.datasets import load
 from whitelab.encoding.embed import embed
 from whitelab.encoding.embeddings import embed_scope, with_pairs
@@ -304,6 +305,13 @@ def test_what_differs_has_a_step_or_is_named_as_idle(walked, a, b):
     for one in walked[a, b].values():
         stepped = [step.field for step in one.steps]
         assert sorted([*stepped, *one.idle]) == sorted(differences(a, b))
+        for field in one.idle:
+            if "whitening" in IDLE[field]:  # what a map keeps and is fitted on comes and goes with the map
+                assert "whitening" in stepped
+                assert "none" in differences(a, b)["whitening"]
+            else:
+                assert ("average" in IDLE[field]) == (field == "decimals")
+                assert field == "split" or one.task != AVERAGE
 
 
 def test_one_setting_for_both_changes_nothing_of_the_setting(place, encoder):

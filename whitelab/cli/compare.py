@@ -172,8 +172,10 @@ def _walk(args):
         raise ValueError(f"--{wrong} goes with rows of scores, not with the walk of --presets")
     presets = names(args.presets)
     settings = parse_settings(args.settings) if args.settings else [None]
-    if len(set(presets)) != 2 or len(settings) != 1:
-        raise ValueError(f"presets={args.presets!r} must be two presets, such as whiteningbert,mteb, with one setting")
+    if len(presets) != 2 or len(set(presets)) != 2:
+        raise ValueError(f"presets={args.presets!r} must be two different presets, such as whiteningbert,mteb")
+    if len(settings) != 1:
+        raise ValueError(f"settings={args.settings!r} must be one setting for both presets, got {len(settings)}")
     (a, b), (setting,) = presets, settings
     differ = differences(a, b, setting, args.data)
     changed = {field: [worded(field, one) for one in pair] for field, pair in differ.items()}
@@ -187,13 +189,15 @@ def _walk(args):
         for one in walks(encoder, args.data, tasks, a, b, **options):
             found.append(one)
             lines += [*_steps(one), ""]
+    if all(value is None for one in found for value in (one.start, *(step.spearman for step in one.steps))):
+        raise ValueError(f"nothing could be scored: {'; '.join(dict.fromkeys(one.gap for one in found))}")
     _say_of_data(found)
     same = [field for field in decisions(a, setting) if field not in changed]
     return {"walks": [one.as_dict() for one in found], "differences": changed, "same": same}, lines[:-1]
 
 
 def _steps(one) -> list[str]:
-    from whitelab.compare import FIELDS, worded
+    from whitelab.compare import FIELDS, idle_words, worded
 
     def shown(value: float | None, sign: str = "") -> str:
         return number(value, f"{sign}z.2f")
@@ -204,6 +208,5 @@ def _steps(one) -> list[str]:
         f"{worded(step.field, step.before)} -> {worded(step.field, step.after)}"
         for step in one.steps
     ]
-    idle = ", ".join(FIELDS[field].lower() for field in one.idle)
-    still = [f"  without a step, since nothing here turns on it: {idle}"] if idle else []
-    return [f"{head} ({shown(one.difference, '+')})", *rows, *still]
+    last = one.gap or idle_words(one.idle)
+    return [f"{head} ({shown(one.difference, '+')})", *rows, *[f"  {last}"] * bool(last)]

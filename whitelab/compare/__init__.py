@@ -7,7 +7,7 @@ from whitelab.compare.against import Duel, Resampled, outcome, resample, resampl
 from whitelab.compare.bench import Bench, embed_cut, tried
 from whitelab.compare.grid import AVERAGE, SEVEN, Cell, Grid, compare, printed, settings_for
 from whitelab.compare.mteb_results import LIKE_MTEB, MtebScore, check_mteb_aggregate, mteb_rows, read_mteb, write_mteb
-from whitelab.compare.preset_walk import Step, Walk, walks
+from whitelab.compare.preset_walk import Step, Walk, idle_words, walks
 from whitelab.compare.presets import (
     ALIKE,
     FIELDS,
@@ -64,6 +64,7 @@ __all__ = [
     "decisions",
     "differences",
     "embed_cut",
+    "idle_words",
     "pivot",
     "random_beside_trained",
     "ranked",

@@ -3,16 +3,24 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from whitelab.base.groups import grouped
 from whitelab.base.progress import Progress, silent
 from whitelab.compare.bench import Bench, Unscored
 from whitelab.compare.grid import AVERAGE, mean_over_tasks
-from whitelab.compare.presets import PRESETS, Preset, differences, worded
+from whitelab.compare.presets import FIELDS, PRESETS, Preset, differences, worded
 from whitelab.datasets import Problem
 from whitelab.encoding.encoders import Encoder, load_encoder
 from whitelab.scoring.setting import Setting
 from whitelab.store.embedding_store import Store
 
 _OF_SETTING = ("pooling", "layers", "whitening", "k")  # the others belong to the preset
+# Why a field that differs may have no step of its own.
+IDLE = {
+    "split": "concerns other tasks",
+    "k": "goes with the whitening",
+    "fit": "goes with the whitening",
+    "decimals": "concerns an average over tasks",
+}
 
 
 @dataclass(frozen=True)
@@ -33,9 +41,8 @@ class Walk:
 
     The fields are changed in the order of `presets.FIELDS`. In another order the steps may be others, for what a
     choice does can depend on the choices made before it; their sum is the same. `idle` are fields that the presets
-    decide differently without a step, since nothing of this score turns on them: how an average is rounded, of one
-    task. `notes` are what to know of the pairs and embeddings, under either preset or on the way, `problems` the rows
-    left out there.
+    decide differently without a step of their own, for the reason in `IDLE`. `notes` are what to know of the pairs and
+    embeddings, under either preset or on the way, `problems` the rows left out there.
     """
 
     model: str
@@ -58,6 +65,11 @@ class Walk:
     def difference(self) -> float | None:
         """The score under `b` less that under `a`."""
         return None if self.start is None or self.end is None else self.end - self.start
+
+    @property
+    def gap(self) -> str:
+        """Why a score on the way is not defined; empty where all are."""
+        return self.reason or next((step.reason for step in self.steps if step.reason), "")
 
     @property
     def largest(self) -> Step | None:
@@ -180,6 +192,13 @@ def _concerns(step: Step, name: str, tasks: Sequence[str]) -> bool:
     if step.field == "split":
         return not {*step.before, *step.after}.isdisjoint(tasks)
     return step.field != "decimals" or name == AVERAGE
+
+
+def idle_words(fields: Sequence[str]) -> str:
+    """In a sentence, what differs without a step of its own, and why; empty for nothing."""
+    whys = grouped((IDLE[field], FIELDS[field].lower()) for field in fields)
+    said = "; ".join(f"{', '.join(of)} ({why})" for why, of in whys.items())
+    return f"Without a step of its own: {said}." if said else ""
 
 
 def _idle(walk: Walk, differ: Differences) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from whitelab.compare import (
     Walk,
     decisions,
     differences,
+    idle_words,
     lacking_splits,
     notes_of,
     walks,
@@ -167,7 +168,7 @@ def _draw(setting: Setting | None, corpus: str | None, found: tuple[Walk, ...]) 
     )
     one = next(walk for walk in found if walk.task == task)
     if one.difference is None or any(step.change is None for step in one.steps):
-        st.warning(plain(one.reason or next(step.reason for step in one.steps if step.change is None)))
+        st.warning(plain(one.gap))
     else:
         steps = [
             (FIELDS[s.field], f"{worded(s.field, s.before)} → {worded(s.field, s.after)}", s.change) for s in one.steps
@@ -197,10 +198,8 @@ def _draw(setting: Setting | None, corpus: str | None, found: tuple[Walk, ...]) 
         "Points of Spearman x 100 that each choice moves the score by, changed one after the other from top to "
         "bottom. In another order the steps can differ, because choices depend on each other; their sum cannot."
     )
-    if idle := [field for field in one.idle if all(field in walk.idle for walk in found)]:
-        st.caption(
-            f"Without a step, since nothing here turns on it: {', '.join(FIELDS[field].lower() for field in idle)}."
-        )
+    if words := idle_words([field for field in one.idle if all(field in walk.idle for walk in found)]):
+        st.caption(words)
     note(*notes_of(found))
 
 
