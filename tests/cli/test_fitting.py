@@ -139,8 +139,9 @@ def test_a_drift_from_the_file_of_a_map_is_that_of_the_options_it_was_fitted_wit
     status, _, err = run("corpus", "drift", own, other, "--map", file, "--k", "4")
     assert (status, "--k does not go with --map" in err) == (2, True)
     for setting, told in (
-        ("cls/L2:pca@4", "must be of the corpus's pooling 'mean'"),
-        ("L3:pca@4", "gives no such map: --layers 3 must"),
+        ("cls/L2:pca@4", f"--map {tmp_path / 'else.npz'}: map must be of the corpus's pooling 'mean'"),
+        ("L3:pca@4", "gives no such map: layers=[3] must"),
+        ("L2:r2", "gives no such map: whitening='r2' cannot be fitted to moments of layers kept apart"),
     ):
         words = ("--data", place / "pairs.csv", "--setting", setting, "--export", "npz", "--out", tmp_path / "else.npz")
         assert run("whiten", *model[:2], *words)[0] == 0
@@ -148,8 +149,12 @@ def test_a_drift_from_the_file_of_a_map_is_that_of_the_options_it_was_fitted_wit
         assert (status, told in err) == (2, True), err
     third = ("--out", tmp_path / "third", *model[:2], "--layers", "1,3", "--apart")
     assert run("corpus", "embed", "--text", place / "text.txt", *third)[0] == 0
-    status, _, err = run("corpus", "drift", own, tmp_path / "third", "--layers", "2", "--k", "4")
-    assert (status, "--layers 2 must be what the corpus holds" in err) == (2, True), err
+    for options in (("--layers", "2", "--k", "4"), ("--map", file)):
+        status, _, err = run("corpus", "drift", own, tmp_path / "third", *options)
+        held = f"{tmp_path / 'third'} must hold what {own} is measured by, layer 2, and holds"
+        assert (status, held in err) == (2, True), err
+    status, _, err = run("corpus", "fit", own, "--whitening", "r2")
+    assert (status, "--whitening r2 cannot be fitted to moments of layers kept apart" in err) == (2, True), err
 
 
 def test_a_map_of_another_model_and_texts_that_are_gone_are_said(run, model, place, tmp_path):

@@ -241,10 +241,7 @@ def _apply(args):
     from whitelab.corpus.applying import apply_map
 
     if args.map:
-        from whitelab.corpus.manifest import Manifest
-
         fitted, record = _map_of_file(args)
-        _say_if_made_otherwise(record, Manifest.read(args.folder))
     else:
         fitted, record = _fitted(args)
     say_if_changed(args.folder)
@@ -255,14 +252,9 @@ def _apply(args):
 
 def _take_options_of_map(args) -> None:
     """Put those of the fit into `args` that made the map of --map; say where this corpus makes another of them."""
-    from whitelab.corpus.applying import check_map
-    from whitelab.corpus.manifest import Manifest
-
     shipped, record = _map_of_file(args)
-    corpus = Manifest.read(args.folder)
-    check_map(shipped, record, corpus)
-    _say_if_made_otherwise(record, corpus)
     args.whitening, args.k, args.layers = shipped.name, shipped.k, record.get("layers")
+    args.spelled = {name: option for name, option in args.spelled.items() if name not in ("whitening", "k", "layers")}
     try:
         fitted, _ = _fitted(args)
     except ValueError as problem:
@@ -272,13 +264,25 @@ def _take_options_of_map(args) -> None:
 
 
 def _map_of_file(args):
-    """The map of --map with its record. Raises ValueError for an option that it says already."""
+    """The map of --map with its record, and what is to be said of it beside the corpus.
+
+    Raises ValueError for an option that it says already, and where it does not go with the corpus.
+    """
+    from whitelab.corpus.applying import check_map
+    from whitelab.corpus.manifest import Manifest
     from whitelab.whitening.export import from_npz
 
     given = [name for name in ("k", "layers") if getattr(args, name) is not None]
     if given or args.whitening != "pca":
         raise ValueError(f"--{(given or ['whitening'])[0]} does not go with --map, which says it")
-    return from_npz(args.map)
+    shipped, record = from_npz(args.map)
+    corpus = Manifest.read(args.folder)
+    try:
+        check_map(shipped, record, corpus)
+    except ValueError as problem:
+        raise ValueError(f"--map {args.map}: {problem}") from None
+    _say_if_made_otherwise(record, corpus)
+    return shipped, record
 
 
 def _say_if_made_otherwise(record: dict, corpus) -> None:

@@ -10,6 +10,7 @@ import torch
 
 from whitelab import whitening
 from whitelab.base.records import without_nan
+from whitelab.base.wording import layers_in_words
 from whitelab.corpus.chunks import merged_moments, read_chunk, vectors_in
 from whitelab.corpus.manifest import Manifest, finished
 from whitelab.datasets.layouts import existing_path
@@ -60,7 +61,7 @@ def fit_corpus(
     whitening.check_k(k, str(whitening.parse(spec, manifest.dim)), manifest.dim)
     numbers = _numbers(manifest, layers)
     rows, folder = corpus_rows(folder), existing_path(folder)
-    fitted = whitening.fit(spec, rows.moments(numbers), k)
+    fitted = whitening.fit(spec, _moments(rows, spec, numbers), k)
     distinct = set()
     for name in manifest.chunks:
         distinct.update(read_chunk(folder, name, ("hash",))["hash"].to_pylist())
@@ -91,6 +92,16 @@ def _numbers(manifest: Manifest, layers: Sequence[int] | None) -> tuple[int, ...
             f"layers={list(numbers)} must be what the corpus holds: {held_in_words(recipe.layers, recipe.apart)}"
         )
     return numbers
+
+
+def _moments(rows: MeasuredRows, spec: str, numbers: tuple[int, ...]) -> Moments:
+    """Those a variant is fitted to. Raises NotMeasuredError for one that layers kept apart do not give."""
+    if rows.apart and whitening.needs_rows(spec):
+        raise NotMeasuredError(
+            f"whitening={spec!r} cannot be fitted to moments of layers kept apart: choose another variant, or embed "
+            "the corpus anew with these layers averaged"
+        )
+    return rows.moments(numbers)
 
 
 @dataclass(frozen=True)
@@ -130,10 +141,14 @@ def corpus_drift(
             f"({two.recipe.pooling})"
         )
     first, second = corpus_rows(folder), corpus_rows(other)
-    numbers = _numbers(one, layers)
-    _numbers(two, numbers)
+    numbers, held = _numbers(one, layers), two.recipe
+    if not layers_held(numbers, held.layers, held.apart):
+        raise NotMeasuredError(
+            f"{other} must hold what {folder} is measured by, {layers_in_words(numbers)}, and holds "
+            f"{held_in_words(held.layers, held.apart)}"
+        )
     halves = _halves(existing_path(other), two, numbers)
-    return drift(first.moments(numbers), second.moments(numbers), halves, spec, k)
+    return drift(*(_moments(rows, spec, numbers) for rows in (first, second)), halves, spec, k)
 
 
 def _halves(folder: Path, manifest: Manifest, numbers: tuple[int, ...]) -> tuple[Moments, ...]:
