@@ -143,3 +143,16 @@ def test_a_comparison_leaves_fit_and_aggregate_to_its_preset(run, compared):
     status, out, err = run("compare", *compared, "--settings", "L1:pca fit=cross")
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "setting='L1:pca fit=cross' must leave fit and aggregate to the preset whiteningbert" in err
+
+
+@pytest.mark.parametrize("command", ["score", "retrieve"])
+def test_a_fit_of_what_is_fitted_to_nothing_is_said(run, model, place, command):
+    argv = [command, *model, "--data", place / ("search" if command == "retrieve" else "tasks"), "--layers", "1"]
+    fit = "both" if command == "retrieve" else "cross"
+    for whitening, said in (("none", True), ("prefix", True), ("pca", False)):
+        status, _, err = run(*argv, "--whitening", whitening, "--fit", fit, *["--k", 3] * (whitening != "none"))
+        assert (status, f"--fit {fit} changes nothing: --whitening {whitening} is fitted to no text" in err) == (
+            0,
+            said,
+        )
+    assert "changes nothing" not in run(*argv)[2]

@@ -146,7 +146,7 @@ def test_each_scope_fits_on_its_own_texts_and_a_setting_that_says_nothing_on_the
         cut = Setting.parse(f"L1:prefix@4{scope}")
         found = retrieve(space, cut).protocol
         assert found.fitted == retrieval_curve(space, cut).protocol.fitted == 0
-        assert "prefix, k = 4 nothing fitted (rank 4 of 10)" in found.line()
+        assert "prefix, k = 4, nothing fitted (rank 4 of 10)" in found.line()
     other = LayerRows(torch.randn(2, 90, 10), torch.ones(90).double())
     assert retrieve(space.with_text("other.txt", other), Setting.parse("L1:pca fit=other.txt")).protocol.fitted == 90
 

@@ -66,7 +66,9 @@ def _drift_options(step) -> None:
     step.add_argument("other", help="the one to hold against it")
     variant_options(step, "pca", of_moments=True)
     layers_option(step, "what the corpus holds")
-    step.add_argument("--map", metavar="FILE", help="the .npz that fit wrote, in place of the options of that fit")
+    step.add_argument(
+        "--map", metavar="FILE", help="the .npz that fit or whiten wrote, in place of the options of a fit"
+    )
 
 
 def _apply_options(step) -> None:

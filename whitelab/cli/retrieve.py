@@ -2,7 +2,7 @@
 
 import argparse
 
-from whitelab.base.wording import p_value
+from whitelab.base.wording import p_value, quantity
 from whitelab.cli.options import layers_or_each, malformed_option, model_options, prompt_options, whitening_options
 from whitelab.cli.spaces import open_search, setting_of_search
 from whitelab.cli.writing import progress, shown_ks
@@ -94,8 +94,8 @@ def _line(label: str, standing, compared: bool) -> str:
     found = standing.difference
     p = p_value(found.p_value, least_p(standing.resamples))
     return (
-        f"{line}  {found.estimate:+.4f} against raw ({found.low:+.4f} to {found.high:+.4f}, {p}), "
-        f"{standing.gained} queries gained, {standing.lost} lost"
+        f"{line}  {found.estimate:+z.4f} against raw ({found.low:+z.4f} to {found.high:+z.4f}, {p}), "
+        f"{quantity(standing.gained, 'query', 'queries')} gained, {standing.lost} lost"
     )
 
 

@@ -36,6 +36,8 @@ def checked(args, setting, scopes=()):
     from whitelab.scoring.fit_text import check_text
     from whitelab.scoring.setting import EVERY, FIT_SCOPES
 
+    if "fit" in args.given and not setting.fits:
+        note(f"fit={args.fit!r} changes nothing: --whitening {setting.whitening} is fitted to no text")
     if getattr(args, "vectors", None):
         _check_vectors(args, setting)
         return setting.with_(pooling=GIVEN)

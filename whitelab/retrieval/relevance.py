@@ -65,7 +65,7 @@ class RetrievalProtocol:
         if setting.fits:
             variant += f" fitted on {scope_in_words(setting.fit, FITS)}, {spaced(self.fitted)} texts {kept}"
         elif setting.whitening != "none":
-            variant += f" nothing fitted {kept}"
+            variant += f", nothing fitted {kept}"
         made = made_by(origin.pooling)
         cut = "" if origin.max_length is None else f" · at most {origin.max_length} tokens"
         documents = quantity(self.truncated, "document") if self.truncated else ""

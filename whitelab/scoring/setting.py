@@ -286,7 +286,7 @@ class Protocol:
                 "cross": f"cross-fitted on halves of {count} sentence occurrences",
             }
             on = words.get(setting.fit, f"fitted on the {count} sentences of {scope_name(setting.fit)}")
-            fitted = f" {on if setting.fits else 'nothing fitted'}"
+            fitted = f" {on}" if setting.fits else ", nothing fitted"
             details = [f"rank {rank}"] if rank is not None else []
             details += [f"γ {gamma:.2f}"] if gamma is not None else []
             details += [f"held-out isotropy {isotropy:.2f}"] if isotropy is not None else []

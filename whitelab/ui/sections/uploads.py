@@ -79,7 +79,7 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
     if len(sheet.names) < 3:
         st.info(
             f"Pairs have two columns of sentences and one of scores, and this table has {len(sheet.names)} in all. "
-            "Texts that have a label each are read by the pages Probe and Advise.",
+            "Texts that have a label each are read by the pages Probe and Advise, texts alone by Corpus.",
             icon=":material/help:",
         )
     unclear = st.container()
