@@ -432,3 +432,13 @@ def test_rows_without_a_sentence_are_told_and_left_out_on_request():
 def test_a_table_without_a_column_of_text_is_no_text():
     with pytest.raises(DataError, match="one of text is needed"):
         read_sentences(Upload("own.csv", b"n,m\n1,2\n3,4\n"))
+
+
+@pytest.mark.parametrize("names", ["sentence1,sentence2,score", "phrase_1,phrase_2,note"])
+def test_a_table_whose_sentences_run_over_lines_is_told_so_and_not_to_choose_among_its_columns(tmp_path, names):
+    rows = "".join(f'"A man\nplays {i}","Someone\nsings {i}",{i % 6}\n' for i in range(60))
+    with pytest.raises(MalformedRows, match="a quote is not closed on this line; keep a sentence on one line"):
+        open_sheet(Upload("own.csv", f"{names}\n{rows}".encode()))
+    (tmp_path / "own.csv").write_text(f"{names}\n{rows}")
+    with pytest.raises(DataError, match="a quote is not closed on this line; keep a sentence on one line"):
+        load(tmp_path / "own.csv")

@@ -450,7 +450,7 @@ def _unclear(
     needed = "two text columns and one number are needed: name them sentence1, sentence2 and score"
     if len(names) >= 3:
         needed += ", or say which they are: `load(columns=...)`, `score --columns` or the Data page, which asks"
-    error = UnclearColumns(f"{table.path}: columns found: {found}; {needed}{_tabs_hint(table)}")
+    error = UnclearColumns(f"{table.path}: columns found: {found}; {needed}{_tabs_hint(table)}{_unread_hint(table)}")
     apart = shown_names(names)
     of_numbers = [column for column, content in enumerate(contents) if content not in ("text", "empty", "other")]
     scoreless = all(contents[column] == _RUNNING for column in of_numbers)
@@ -463,6 +463,14 @@ def _unclear(
 def _tabs_hint(table: Table) -> str:
     tabs = any(isinstance(cell, str) and "\t" in cell for _, row in table.rows[:1] for cell in row)
     return "; its first line holds tabs: give it the extension .tsv" if tabs else ""
+
+
+def _unread_hint(table: Table) -> str:
+    """That most of a table could not be read, so that little is known of its columns; empty where most could."""
+    if len(table.problems) <= len(table.rows):
+        return ""
+    first = table.problems[0]
+    return f"; {quantity(len(table.problems), 'line')} of it cannot be read, such as {first.line}: {first.reason}"
 
 
 def listed(table: Table, names: tuple[str, ...], contents: list[str]) -> str:

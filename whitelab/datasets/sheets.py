@@ -94,7 +94,7 @@ def open_sheet(file: str | Path | Upload, header: bool | None = None) -> Sheet:
     file = file if isinstance(file, Upload) else existing_path(file)
     check_kind(file)
     table = read_table(file)
-    if not table.rows and table.problems:
+    if len(table.rows) <= 1 and table.problems:  # the one line that can be read holds names, if anything
         raise MalformedRows(table.problems, MalformedRows.NOTHING_LEFT)
     if not table.rows:
         raise DataError(f"{file}: no pairs in this file")
