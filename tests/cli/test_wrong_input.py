@@ -184,7 +184,14 @@ BY_OPTIONS = {  # by these and the data alone
     "curve of a search": ("retrieve --every-k", "k has no meaning for whitening='none'"),
     "curve of new weights": ("retrieve --every-k --whitening soft:gamma=auto", "weighs its directions anew at each k"),
     "another model": ("similarity --against /no/such", "model='/no/such' must be a folder"),
-    "workers": ("corpus embed --out {place}/none --text {place}/text.txt --workers 0", "--workers 0 must be"),
+    "workers": (
+        "corpus embed --out {place}/none --text {place}/text.txt --engine processes --workers 0",
+        "--workers 0 must be",
+    ),
+    "workers of one process": (
+        "corpus embed --out {place}/none --text {place}/text.txt --workers 2",
+        "--workers 2 goes with --engine processes or ray",
+    ),
     "gpus": (
         "corpus embed --out {place}/none --text {place}/text.txt --gpus 1",
         "address and gpus go with engine='ray'",

@@ -203,7 +203,7 @@ def test_the_rate_rises_and_falls_by_a_fifth_twice():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"objective": "nothing"}, "objective='nothing' must be one of simcse"),
+        ({"objective": "nothing"}, "objective='nothing' must be one of contrastive, simcse"),
         ({"objective": "w-mse"}, r"needs batches of at least 128 images, got batch=256 and 68 images to train on"),
         ({"objective": "w-mse:embedding=4", "batch": 4}, "needs batches of at least 8 images, got batch=4"),
         ({"steps": 0}, "steps=0 must be a whole number of at least 1"),

@@ -43,7 +43,9 @@ def _embed_options(step) -> None:
     step.add_argument(
         "--engine", default="serial", choices=ENGINES, help="one process, several, or many machines (default: serial)"
     )
-    step.add_argument("--workers", type=int, default=2, help="processes or actors, each with an encoder (default: 2)")
+    step.add_argument(
+        "--workers", type=int, default=2, help="processes, or actors of Ray, each with an encoder (default: 2)"
+    )
     step.add_argument("--address", help="of a Ray cluster that is there; its nodes must see --out under the same path")
     step.add_argument("--gpus", type=float, default=0.0, help="of a GPU, for each actor of Ray, with --device cuda")
     dtype_option(step)
@@ -114,6 +116,8 @@ def _search_options(step) -> None:
 def _embed(args):
     from whitelab.corpus.embedding import embed_corpus
 
+    if "workers" in args.given and args.engine == "serial":
+        raise ValueError(f"workers={args.workers} goes with --engine processes or ray: serial is one process")
     same = (
         "model",
         "pooling",

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from sklearn.model_selection import train_test_split
 from torch import Tensor, nn
 
-from whitelab.base.checks import check_int, check_positive
+from whitelab.base.checks import check_choice, check_int, check_positive
 from whitelab.datasets.images import ImageSet
 from whitelab.images.augmentation import views
 from whitelab.probe import classifiers
@@ -72,6 +72,7 @@ class ConvEncoder(nn.Sequential):
 def full_spec(spec: str) -> str:
     """The canonical spec of an objective, where `contrastive` stands for the contrastive loss without whitening."""
     name, _, rest = spec.partition(":")
+    check_choice(name, "objective", (*ALIASES, *objectives.OBJECTIVES))
     whole = ALIASES.get(name)
     return objectives.canonical(spec if whole is None else f"{whole},{rest}" if rest else whole)
 
