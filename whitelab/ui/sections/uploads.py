@@ -267,6 +267,12 @@ FORMS = """
 """
 
 
+# While vectors alone are in sight the strip with the bar's number and k is not: neither is theirs. No rule of every
+# page: ui/live/live.css says why.
+_IN_SIGHT = ".stApp:has([data-testid=stTabPanel]:not([inert]) .st-key-vectors-alone)"
+_WITHOUT_STRIP = f"<style>{_IN_SIGHT} .wl-strip {{ display: none; }}</style>"
+
+
 def _vectors() -> str:
     st.markdown(
         "Pairs embedded elsewhere, as arrays in `.npy`, `.npz`, `.safetensors` or Parquet. No model is needed: the "
@@ -324,7 +330,8 @@ def _read(files: Sequence[UploadedFile], gold: UploadedFile | None) -> str:
     words = f"**{layers} of {quantity(space.n_sentences, 'vector')}**, d = {space.dim}, {space.origin.dtype}"
     if isinstance(found, Unpaired):
         st.markdown(f"{words}, without pairs.")
-        with st.container(key="vectors-alone"):  # while it is in sight, the strip with the bar's k is not: live.css
+        with st.container(key="vectors-alone"):
+            st.html(_WITHOUT_STRIP)
             return vectors_alone.draw(found, "/".join(ids), f"found = {reading}\nspace = found.space\n")
     text = ", with their sentences." if found.has_text else ", without text."
     st.markdown(f"{words}, for **{quantity(space.n_pairs, 'pair')}**{text}")
