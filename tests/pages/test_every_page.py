@@ -213,17 +213,6 @@ def test_only_raw_itself_is_not_held_against_raw(small, whitening, compared):
     assert (knob(at)["raw"] is not None) is compared
 
 
-def test_it_is_said_why_standardising_scores_highest_where_it_does(small, space):
-    known = set()
-    for layers in ("0", "1", "2"):
-        at = until(start(**small | {"layers": layers}))
-        score = {name: float(scored(space, f"L{layers}:{name}")) for name in ("none", "center", "standardize", "pca")}
-        highest = score["standardize"] == max(score.values())
-        assert said(at, "Standardised, the highest here") is highest
-        known.add(highest)
-    assert known == {True, False}
-
-
 def test_the_last_layer_taken_out_stays(small, space):
     at = choose(choose(until(start(**small)), layers=[2]), layers=[])
     assert live(at) == scored(space, "L2:pca")

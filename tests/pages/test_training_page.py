@@ -314,7 +314,7 @@ def test_what_is_scored_under_the_bars_setting_are_runs_on_the_board_and_another
 
 def test_a_run_goes_on_without_its_visitor_another_waits_for_its_turn_and_others_see_stop_and_resume_it(visit):
     click(visit(steps=FOREVER, every="0"))
-    other = until_state(visit(steps=FOREVER, every="0"), RUNNING)
+    other = until_state(visit(steps=FOREVER, every="0", seed="1"), RUNNING)
     until_step(3)
     until_state(click(other), "waiting", "simcse-2")
     until_state(click(other, "cancel-simcse-2"), "not started", "simcse-2")

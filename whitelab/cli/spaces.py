@@ -36,10 +36,9 @@ def checked(args, setting, scopes=()):
     from whitelab.scoring.fit_text import check_text
     from whitelab.scoring.setting import EVERY, FIT_SCOPES
 
-    if "fit" in args.given and not setting.fits:
-        note(f"fit={args.fit!r} changes nothing: --whitening {setting.whitening} is fitted to no text")
     if getattr(args, "vectors", None):
         _check_vectors(args, setting)
+        _say_if_nothing_is_fitted(args, setting)
         return setting.with_(pooling=GIVEN)
     if getattr(args, "gold", None):
         raise ValueError(f"--gold {args.gold} needs --vectors; the scores of sentence pairs stand beside them")
@@ -52,7 +51,13 @@ def checked(args, setting, scopes=()):
         check_text(setting.fit, args.data, getattr(args, "task", None), args.keep_going, scopes or FIT_SCOPES)
         if setting.fit.startswith(CORPUS):
             say_if_changed(setting.fit.removeprefix(CORPUS))
+    _say_if_nothing_is_fitted(args, setting)
     return setting
+
+
+def _say_if_nothing_is_fitted(args, setting) -> None:
+    if "fit" in args.given and not setting.fits:
+        note(f"fit={args.fit!r} changes nothing: --whitening {setting.whitening} is fitted to no text")
 
 
 def say_if_changed(folder: str) -> None:

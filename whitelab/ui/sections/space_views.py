@@ -102,14 +102,13 @@ def scores(found: Mapping[Setting, Score], key: str) -> None:
         "it. Turning all vectors together leaves every angle, and so every score, the same: their bars are equal. "
     )
     by_itself = (
-        f"{LABELS['standardize']}, the highest here, gives every number of a vector the same variance and leaves what "
-        "the numbers share: weak directions stay weak. "
+        f"{LABELS['standardize']} gives every number of a vector the same variance and leaves what the numbers share: "
+        "weak directions stay weak, which can score higher. "
     )
     variants = {setting.whitening for setting in known}
-    highest = max(known, key=lambda one: known[one].spearman, default=None)
     st.caption(
         equal * ({"pca", "zca", "cholesky"} <= variants)
-        + by_itself * (highest is not None and highest.whitening == "standardize")
+        + by_itself * ("standardize" in variants)
         + "The whitening page compares every variant. Whiskers are 95 % intervals.",
         help="\n\n".join(f"**{LABELS[one.whitening]}.** {variant(one.whitening).hint}" for one in known),
     )
