@@ -6,7 +6,7 @@ import shutil
 import signal
 
 import pytest
-from driving import ARTEFACTS, serve
+from driving import ARTEFACTS, PATIENCE, serve
 from filelock import FileLock
 
 import whitelab
@@ -39,11 +39,24 @@ def tab(app, window):
 
 
 @pytest.fixture
-def phone(chromium):
+def stranger(chromium):
+    """A page of another browser, which has read nothing of the app yet: called with what that browser is like."""
+    contexts = []
+
+    def page(**options):
+        contexts.append(chromium.new_context(**options))
+        contexts[-1].set_default_timeout(PATIENCE * 1000)
+        return contexts[-1].new_page()
+
+    yield page
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def phone(stranger):
     """A page on a screen as narrow as a phone's, touched with fingers."""
-    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
-    yield context.new_page()
-    context.close()
+    return stranger(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
 
 
 @pytest.fixture

@@ -414,9 +414,8 @@ def test_each_move_between_lessons_is_one_step_back_whatever_knobs_were_moved(ap
     page.get_by_role("link", name="Start lesson 4").wait_for()
 
 
-def test_a_projector_has_no_bar_on_any_page_until_it_is_left_and_a_cloud_follows_a_finger_there(app, chromium):
-    context = chromium.new_context(viewport={"width": 1024, "height": 900}, has_touch=True)
-    page = context.new_page()
+def test_a_projector_has_no_bar_on_any_page_until_it_is_left_and_a_cloud_follows_a_finger_there(app, stranger):
+    page = stranger(viewport={"width": 1024, "height": 900}, has_touch=True)
     page.goto(f"{app}/anisotropy?lesson=1&step=2&present=yes")
     handle = page.locator(".wl-plane .wl-handle")
     handle.wait_for()
@@ -436,4 +435,3 @@ def test_a_projector_has_no_bar_on_any_page_until_it_is_left_and_a_cloud_follows
     page.get_by_role("button", name="Leave the projector's view").click()
     page.locator(SIDEBAR).wait_for()
     page.wait_for_function("() => !/present/.test(location.search)")
-    context.close()

@@ -244,9 +244,8 @@ REWORDED = """if (navigation.activation.navigationType === "push") addEventListe
 
 
 @pytest.mark.parametrize("denied", [False, True], ids=["", "nothing can be stored"])
-def test_back_and_forward_go_over_the_steps_in_which_a_link_was_put_in_other_words(app, chromium, denied):
-    context, before, end = chromium.new_context(), f"{app}/_stcore/health", re.compile("&twice&thrice$")
-    page = context.new_page()
+def test_back_and_forward_go_over_the_steps_in_which_a_link_was_put_in_other_words(app, stranger, denied):
+    page, before, end = stranger(), f"{app}/_stcore/health", re.compile("&twice&thrice$")
     page.goto(before)
     if denied:
         page.add_init_script("Object.defineProperty(window, 'sessionStorage', {get() { throw new Error('denied') }})")
@@ -266,7 +265,6 @@ def test_back_and_forward_go_over_the_steps_in_which_a_link_was_put_in_other_wor
         page.wait_for_url(end)
         page.go_back()
         page.wait_for_url(before)
-    context.close()
 
 
 @pytest.mark.parametrize("anew", ["reloads", "comes back"])
@@ -304,14 +302,12 @@ def test_the_only_layer_stays_where_it_is_taken_out_and_that_is_no_step(app, vis
     assert (shown.layers(), shown.query()["layers"]) == ([6], ["6"])
 
 
-def test_who_goes_back_before_the_page_is_drawn_is_taken_on_to_where_one_came_from(app, chromium):
-    context, before = chromium.new_context(), f"{app}/_stcore/health"
-    page = context.new_page()
+def test_who_goes_back_before_the_page_is_drawn_is_taken_on_to_where_one_came_from(app, stranger):
+    page, before = stranger(), f"{app}/_stcore/health"
     page.goto(before)
     page.add_init_script(HASTY)
     page.goto(f"{app}/uniformity?layers=-1,2&whitening=soft", wait_until="commit")
     page.wait_for_url(before)
-    context.close()
 
 
 def test_going_back_with_a_k_of_ones_own_goes_to_the_page_before(app, visit):

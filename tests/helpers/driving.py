@@ -134,9 +134,9 @@ class Visit:
         """A visitor in a browser context of their own."""
         secure = base.startswith("https:")  # with a certificate of the test's own
         context = browser.new_context(accept_downloads=True, reduced_motion="reduce", ignore_https_errors=secure)
+        context.set_default_timeout(PATIENCE * 1000)
         context.add_init_script(f"({STILL_LIFE})()")
         visit = cls(context.new_page(), context, base)
-        visit.page.set_default_timeout(PATIENCE * 1000)
         visit.page.on("console", visit._console)
         visit.page.on("pageerror", lambda error: visit.errors.append(f"page error: {error}"))
         visit.page.on("request", visit._request)
