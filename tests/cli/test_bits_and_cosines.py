@@ -109,7 +109,7 @@ def test_an_export_carries_what_its_cosines_mean(document, options, space, tmp_p
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["bits", "--codes", "int7"], "quantizer='int7' must be one of float32"),
+        (["bits", "--codes", "int7"], "--codes int7 must be one of float32"),
         (["bits", "--codes", "int8+opq"], "rotation='opq' goes with a product quantiser"),
         (["bits", "--beside", "pcaa"], "pcaa"),
         (["bits", "--seed", "-1"], "--seed -1 must be a whole number of at least 0"),

@@ -120,7 +120,7 @@ def test_a_walk_between_presets_adds_up(document, run, compared):
         (("--mteb-out", __file__, "--preset", "mteb"), "must be a folder, and a file is there"),
         (("--mteb-out", "results"), "one Spearman over all its pairs: choose the preset simcse or mteb"),
         (("--presets", "mteb,simcse", "--settings", "L1;L2"), "--settings 'L1;L2' must be one setting"),
-        (("--presets", "mteb,su"), "preset='su' must be one of whiteningbert"),
+        (("--presets", "mteb,su"), "--presets su must be one of whiteningbert"),
         (("--presets", "mteb,bert-whitening-corpus"), "--corpus must name the text to fit on"),
         (("--preset", "bert-whitening-corpus"), "--corpus must name the text to fit on"),
     ],

@@ -64,14 +64,15 @@ def test_probe_runs_sentevals_tasks_and_their_average(run, document, model, tmp_
 
 
 def test_why_a_model_cannot_be_loaded_is_said_once(run, place, model, compared):
-    words = "model='/no/such' must be a folder"
+    words = "--model /no/such must be a folder"
     status, out, err = run("probe", "--data", place / "labels.tsv", "--model", "/no/such")
-    assert (status, out, err.count("\n"), err.count("--model /no/such must be a folder")) == (2, "", 1, 1)
+    assert (status, out, err.count("\n"), err.count(words)) == (2, "", 1, 1)
     both = f"/no/such,{model[1]}"
     status, out, err = run("probe", "--data", place / "labels.tsv", *model, "--model", both, "--settings", "L1;L2")
     assert (status, out.count(words), err.count(words)) == (0, 1, 1)
     assert f"/no/such · mean/L1, mean/L2 · labels: {words}" in out
     assert err.index(words) < err.index("accuracy")
+    words = "--models /no/such must be a folder"
     status, out, err = run("compare", *compared, "--models", both, "--settings", "L1;L2")
     assert (status, err.count(words)) == (0, 1)
     status, out, err = run("compare", *compared, "--models", "/no/such", "--settings", "L1;L2")
@@ -80,7 +81,7 @@ def test_why_a_model_cannot_be_loaded_is_said_once(run, place, model, compared):
 
 def test_why_a_row_has_no_score_is_said_in_the_options_that_were_given(run, document, place, model):
     argv = ["probe", "--data", place / "labels.tsv", *model, "--model", f"{model[1]},{model[1]}:1", "--settings", "L1"]
-    words = f"--num-layers 2 must not differ from the blocks in model='{model[1]}:1'"
+    words = f"--num-layers 2 must not differ from the blocks in --model {model[1]}:1"
     status, out, err = run(*argv, "--num-layers", 2)
     assert (status, out.count(words), err.count(words)) == (0, 1, 1)
     rows = document(*argv, "--num-layers", 2)["rows"]

@@ -117,6 +117,7 @@ REFUSED = {
     "layers of the pairs": ("layers --setting L1", "must not name layers: this command goes through all of them"),
     "layers of the subsets": ("layers --size 2 --setting L1", "must not name layers"),
     "layers of the geometry": ("geometry --setting L1:pca", "must not name layers"),
+    "no variant": ("score --setting L2:foo", "error: in --setting L2:foo, whitening='foo' must be one of none,"),
     "no setting": ("score --setting six", "--setting six must look like L6"),
     "a k without whitening": ("score --setting L2@3", "k=3 has no meaning for whitening='none'"),
     "a layer that is not there": ("score --setting L9", "layers=[9] must lie between 0 and 3"),
@@ -142,7 +143,7 @@ def test_a_preset_goes_by_its_old_name_too(document, compared, option):
 def test_a_comparison_leaves_fit_and_aggregate_to_its_preset(run, compared):
     status, out, err = run("compare", *compared, "--settings", "L1:pca fit=cross")
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert "setting='L1:pca fit=cross' must leave fit and aggregate to the preset whiteningbert" in err
+    assert "--settings 'L1:pca fit=cross' must leave fit and aggregate to the preset whiteningbert" in err
 
 
 @pytest.mark.parametrize("command", ["score", "retrieve"])

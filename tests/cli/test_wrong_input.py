@@ -152,7 +152,7 @@ BY_OPTIONS = {  # by these and the data alone
     "cut above all grades": ("calibrate --search --cut 99", "--cut 99 must divide the grades: 0 reach it, 250 do not"),
     "words before no query": ("bits --document-prompt d:", "--document-prompt goes with a search"),
     "a model's own words": ("whiten --prompts --export npz --out x.npz", "--prompts goes with a search"),
-    "variant beside": ("bits --beside bleach", "whitening='bleach' must be one of"),
+    "variant beside": ("bits --beside bleach", "--beside bleach must be one of"),
     "seed": ("bits --seed -1", "--seed -1 must be a whole number"),
     "seed of fitsize": ("fitsize --seed -1", "--seed -1 must be a whole number"),
     "corpus": ("bits --corpus 9", "--corpus 9 must be at least n="),
@@ -183,7 +183,7 @@ BY_OPTIONS = {  # by these and the data alone
     "curve of no k": ("kcurve --whitening none", "k has no meaning for --whitening none"),
     "curve of a search": ("retrieve --every-k", "k has no meaning for whitening='none'"),
     "curve of new weights": ("retrieve --every-k --whitening soft:gamma=auto", "weighs its directions anew at each k"),
-    "another model": ("similarity --against /no/such", "model='/no/such' must be a folder"),
+    "another model": ("similarity --against /no/such", "--against /no/such must be a folder"),
     "workers": (
         "corpus embed --out {place}/none --text {place}/text.txt --engine processes --workers 0",
         "--workers 0 must be",
@@ -284,6 +284,13 @@ def test_a_split_that_was_named_and_is_not_there_is_said_to_be_all(run, options,
         ("advise --for cluster", "purpose='cluster' must have -> --for cluster must have"),
         ("advise --gold-from 9", "gold_from=9 must divide -> --gold-from 9 must divide"),
         ("corpus fit here", "folder='here' must be -> folder='here' must be"),  # has no option
+        ("corpus fit here --out here", "folder='here' must be -> folder='here' must be"),
+        ("bits --codes int8,x", "quantizer='x' must be -> --codes x must be"),
+        ("bits --codes x --beside x", "quantizer='x' must be -> quantizer='x' must be"),  # either may be meant
+        ("similarity --against x", "model='x' is not -> --against x is not"),
+        ("similarity --against bundled", "model='x' is not -> model='x' is not"),
+        ("score --fit demo", "task='demo-hard' has no -> task='demo-hard' has no"),
+        ("compare --settings L1;x", "setting='x' must look -> --settings x must look"),
     ],
 )
 def test_an_error_names_the_option_that_gave_a_value(run, monkeypatch, words, said):

@@ -39,7 +39,14 @@ def _embed_options(step) -> None:
     step.add_argument("--max-length", type=int, help="in tokens (default: as everywhere)")
     bin_option(step)
     step.add_argument("--vectors", default="float32", choices=STORED, help="what chunks hold (default: float32)")
-    step.add_argument("--chunk", type=int, default=CHUNK_TEXTS, help=f"texts a chunk (default: {CHUNK_TEXTS})")
+    step.add_argument(
+        "--chunk",
+        dest="chunk_texts",
+        type=int,
+        default=CHUNK_TEXTS,
+        metavar="N",
+        help=f"texts a chunk (default: {CHUNK_TEXTS})",
+    )
     step.add_argument(
         "--engine", default="serial", choices=ENGINES, help="one process, several, or many machines (default: serial)"
     )
@@ -136,7 +143,7 @@ def _embed(args):
         args.text,
         args.out,
         layers=args.layers or (-1,),
-        chunk_texts=args.chunk,
+        chunk_texts=args.chunk_texts,
         text_column=args.text_column,
         id_column=args.id_column,
         progress=progress("encoding", "texts"),

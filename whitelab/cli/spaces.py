@@ -1,5 +1,6 @@
 """What several commands make of their options: the setting, the pairs, the encoder, the embeddings."""
 
+import shlex
 from functools import partial
 
 from whitelab.base.wording import cut_note, quantity
@@ -77,7 +78,12 @@ def _whole_setting(args):
         if (given := getattr(args, name, None)) is not None:
             given = ",".join(map(str, given)) if isinstance(given, tuple) else given
             raise ValueError(f"--{name} {given} does not go with --setting, which says all of it")
-    setting = Setting.parse(args.setting)
+    try:
+        setting = Setting.parse(args.setting)
+    except ValueError as error:
+        if repr(args.setting) in str(error):
+            raise
+        raise ValueError(f"in --setting {shlex.quote(args.setting)}, {error}") from None
     if not hasattr(args, "aggregate"):  # it joins scores, and decides no map and no cosine
         setting = setting.with_(aggregate="all")
     for name in ("layers", "k"):

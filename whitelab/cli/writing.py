@@ -55,22 +55,35 @@ def options_of(args) -> Iterator[None]:
 
 
 def in_options(text: str, args) -> str:
-    """A text of the library with `rate=2.0` as `--rate 2.0`, wherever that is what an option of the command says."""
+    """A text of the library with `rate=2.0` as `--rate 2.0`, wherever that is what an option of the command says.
+
+    A text in quotes under a name that the command does not have, such as `quantizer='int9'`, is that of the one option
+    in which it was given: `--codes int9`.
+    """
+    options = getattr(args, "spelled", {})
 
     def spelled(found: re.Match) -> str:
         name, shown = found["name"], found["value"]
-        if name not in getattr(args, "spelled", ()):
-            return found[0]
-        option, value = args.spelled[name], getattr(args, name)
-        if shown == "True" and value is False or shown == "None" and value is None:  # a switch, or what is missing
-            return option
-        values = value if isinstance(value, (list, tuple)) else [value]
-        given = ",".join(map(str, values))
-        if shown in (repr(value), str(list(values)), given):
-            return f"{option} {shlex.quote(given)}"
-        return f"{option} {shown}" if isinstance(value, float) and shown == f"{value:g}" else found[0]
+        own = _spelled(options[name], getattr(args, name), shown) if name in options else ""
+        if own or not shown.startswith("'") or name not in options and hasattr(args, name):
+            return own or found[0]
+        text = shown[1:-1]
+        given = options.keys() & getattr(args, "given", ())
+        said = [one for one in given if text in re.split("[,;]", str(getattr(args, one)))]
+        return f"{options[said[0]]} {shlex.quote(text)}" if len(said) == 1 else found[0]
 
     return _ARGUMENT.sub(spelled, text)
+
+
+def _spelled(option: str, value, shown: str) -> str:
+    """An option and its value, where an error shows that value; else nothing."""
+    if shown == "True" and value is False or shown == "None" and value is None:  # a switch, or what is missing
+        return option
+    values = value if isinstance(value, (list, tuple)) else [value]
+    given = ",".join(map(str, values))
+    if shown in (repr(value), str(list(values)), given):
+        return f"{option} {shlex.quote(given)}"
+    return f"{option} {shown}" if isinstance(value, float) and shown == f"{value:g}" else ""
 
 
 def note(*texts: str) -> None:
