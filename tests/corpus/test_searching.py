@@ -49,7 +49,9 @@ def test_applied_vectors_are_the_maps_with_length_one(code, near, spec, corpus, 
     fitted, record = fit_corpus(corpus[0], spec, 6)
     made = apply_map(corpus[0], tmp_path, fitted, record, code)
     assert made["written"] == len(corpus[1].chunks)
-    np.testing.assert_allclose(stored(tmp_path)[1], z := plain(corpus, fitted), rtol=0, atol=near)
+    x = stored(tmp_path)[1]
+    np.testing.assert_allclose(x, z := plain(corpus, fitted), rtol=0, atol=near)
+    np.testing.assert_allclose(np.linalg.norm(x, axis=1), 1, rtol=0, atol=1e-6)
     assert made["dim"] == z.shape[1]
     assert apply_map(corpus[0], tmp_path, fitted, record, code)["written"] == 0
     other, record = fit_corpus(corpus[0], "pca", 5)
