@@ -317,14 +317,14 @@ def test_who_predicts_by_a_key_stands_at_the_answer_and_once_more_at_the_questio
     page.get_by_role("button", name="Predict", exact=True).wait_for()
     at_answer = "() => document.activeElement.closest('.st-key-lesson [role=status]')"
     verdict = predict(Keyboard(page), demo, lesson, step, right=True)
-    page.wait_for_function(at_answer, timeout=60_000)
+    page.wait_for_function(at_answer)
     assert page.evaluate("document.activeElement.innerText").find(verdict) >= 0
     if step == 1:
         page.get_by_role("button", name="Predict again", exact=True).press("Enter")
         page.wait_for_function("() => document.activeElement.matches('.st-key-lesson h2')")
         page.locator(".st-key-lesson").get_by_role("spinbutton").fill("1")
         page.get_by_role("button", name="Predict", exact=True).press("Space")
-        page.wait_for_function(at_answer, timeout=60_000)
+        page.wait_for_function(at_answer)
 
 
 def test_home_and_end_take_a_ring_of_a_curve_to_where_it_may_stand_at_last(app, visit):
