@@ -1,6 +1,6 @@
 """How well documents are ranked: a metric by layer, by the kept dimensions, and query by query."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import plotly.graph_objects as go
 
@@ -18,7 +18,7 @@ from whitelab.figures.marks import (
     variant_line,
 )
 from whitelab.figures.panels import finish, in_words, intervals_by_layer
-from whitelab.figures.style import DIFFERENCE_ENDS, KEPT, RULE, variant_colour
+from whitelab.figures.style import DIFFERENCE_ENDS, KEPT, RULE, is_number, variant_colour
 
 
 def metric_by_layer(
@@ -30,7 +30,7 @@ def metric_by_layer(
     """
     figure = Drawing()
     words = intervals_by_layer(figure, curves, labels, n_layers, "mean", 4)
-    figure.update_yaxes(title=metric, range=[0, 1.02])
+    _stand(figure, metric, [row["high"] for rows in curves.values() for row in rows.values()])
     return finish(figure, in_words(f"{metric} by layer", words, "no score yet"), heights.CURVES)
 
 
@@ -65,9 +65,15 @@ def metric_by_k(
     stars(figure, [(best, means[best - 1])], "best k = %{x}: %{y:.4f}", name=f"best: k = {best}", **named)
     rank_rule(figure, rank, d)
     figure.update_xaxes(title=KEPT, range=[0, d + 1])
-    figure.update_yaxes(title=metric, range=[0, 1.02])
+    _stand(figure, metric, [*means, raw])
     words = [f"best {means[best - 1]:.4f} at k = {best}{known}, rank {rank} of {d}"]
     return finish(figure, in_words(f"{metric} by kept dimensions", words), heights.CURVES, right=NAMED)
+
+
+def _stand(figure: Drawing, metric: str, values: Iterable[float | None]) -> None:
+    """Let the axis of a metric of 0 to 1 stand on 0 and end a little above all `values`: a hard search scores low."""
+    top = max(filter(is_number, values), default=0) or 1
+    figure.update_yaxes(title=metric, range=[0, min(1.02, 1.1 * top)])
 
 
 def query_differences(changes: Sequence[float], hover: Sequence[str], metric: str) -> go.Figure:
