@@ -302,6 +302,16 @@ def test_the_only_layer_stays_where_it_is_taken_out_and_that_is_no_step(app, vis
     assert (shown.layers(), shown.query()["layers"]) == ([6], ["6"])
 
 
+def test_open_code_stays_open_while_it_takes_in_what_was_asked_for(app, visit):
+    shown = visit(app)
+    page = shown.open("whitening?k=1")
+    code = page.locator("details", has=page.get_by_text("Show the code", exact=True))
+    code.locator("summary").click()
+    code.get_by_text("whitelab.score").first.wait_for()
+    page.get_by_role("button", name="Store in fewer bits").click()
+    code.get_by_text("whitelab.frontier").first.wait_for()
+
+
 def test_who_goes_back_before_the_page_is_drawn_is_taken_on_to_where_one_came_from(app, stranger):
     page, before = stranger(), f"{app}/_stcore/health"
     page.goto(before)

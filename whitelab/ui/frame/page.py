@@ -244,7 +244,7 @@ def close_page(
             st.caption(source)
     code = recipe(chosen, body) if chosen else f"import whitelab\n\n{body}"
     if opened or body:
-        with st.expander("Show the code", icon=":material/code:"):
+        with st.expander("Show the code", key="the-code", icon=":material/code:"):  # open it stays open
             st.code(code, language="python")
             end = ", and ends with the live score" if chosen else ""
             st.caption(f"It runs where whitelab is installed, or in its folder{end}.")
