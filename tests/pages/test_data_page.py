@@ -334,7 +334,15 @@ def test_a_link_to_a_text_that_is_not_here_says_on_the_page_what_its_map_is_fitt
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("a\tb\nc\td\n", "holds 2 columns"), ("a\tb\tc\nd\te\tf", "No column is mostly numbers")]
+    ("text", "message"),
+    [
+        ("a\tb\nc\td\n", "holds 2 columns"),
+        ("a\tb\tc\nd\te\tf", "No column is mostly numbers"),
+        (
+            "sentence1\tsentence2\tscore\na\tb\t95 %\nc\td\t40 %",
+            "in words or percentages, write numbers in their place.",
+        ),
+    ],
 )
 def test_pasted_lines_that_are_no_pairs_are_explained(at, text, message):
     at.text_area(key="pasted").set_value(text).run()

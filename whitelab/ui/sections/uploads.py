@@ -10,6 +10,7 @@ from whitelab.base import upload_limits
 from whitelab.base.wording import plain, quantity, spaced
 from whitelab.datasets import DataError, MalformedRows, SentencePairs, Sheet, Upload, open_pasted, open_sheet
 from whitelab.datasets.arrays import ARRAYS, TABLES
+from whitelab.datasets.pairs import NOT_A_NUMBER
 from whitelab.datasets.tables import SUFFIXES, as_number
 from whitelab.encoding.precomputed import Unpaired, Vectors, read_either
 from whitelab.ui.results.kept import kept
@@ -119,6 +120,8 @@ def _choose(sheet: Sheet, place: str, name: str) -> None:
     except MalformedRows as error:
         st.error("With these columns no row can be read.")
         malformed.table(error.problems, named=False)
+        if all(one.reason.endswith(NOT_A_NUMBER) for one in error.problems):
+            st.caption(_IN_NUMBERS)
         return
     except DataError as error:
         st.error(plain(str(error)))
@@ -135,8 +138,8 @@ def _unclear(sheet: Sheet) -> str:
         if sheet.clear.listed:
             but, if_it_is = f" but {plain(sheet.clear.listed)}", " If the score is there all the same, choose it."
         words = (
-            f"No column{but} is mostly numbers, as a score is, higher for more similar sentences.{if_it_is} Where the "
-            "score is in words or percentages, write numbers in their place."
+            f"No column{but} is mostly numbers, as a score is, higher for more similar sentences.{if_it_is} "
+            f"{_IN_NUMBERS}"
         )
     else:
         which, choose = "which", "Choose them: the score says"
@@ -269,6 +272,7 @@ FORMS = """
 
 # While vectors alone are in sight the strip with the bar's number and k is not: neither is theirs. No rule of every
 # page: ui/live/live.css says why.
+_IN_NUMBERS = "Where the score is in words or percentages, write numbers in their place."
 _IN_SIGHT = ".stApp:has([data-testid=stTabPanel]:not([inert]) .st-key-vectors-alone)"
 _WITHOUT_STRIP = f"<style>{_IN_SIGHT} .wl-strip {{ display: none; }}</style>"
 
