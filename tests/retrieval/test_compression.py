@@ -217,6 +217,8 @@ def test_differences_are_paired_and_held_against_float32_raw(searched):
     for one in whole.points:
         beaten = any(other.bytes <= one.bytes and other.score > one.score for other in whole.points)
         assert not (one in best and beaten)
+    starved = replace(whole, points=(first, *(replace(one, verdict="starved") for one in whole.points[1:])))
+    assert starved.best() == (first,)  # what such a map leaves of distances is rounding
 
 
 def test_a_record_holds_the_p_value_of_each_test_that_its_verdict_hears(pairs, searched):

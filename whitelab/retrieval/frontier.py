@@ -98,9 +98,13 @@ class Frontier:
         return tuple(one for one in self.points if one.score == one.score)
 
     def best(self) -> tuple[CodedScore, ...]:
-        """The frontier: scored points that no other beats with as few bytes, by rising bytes."""
+        """The frontier: scored points that no other beats with as few bytes, by rising bytes.
+
+        None of a map that is starved of text: under it the rounding of a code is what tells distances apart.
+        """
         found: list[CodedScore] = []
-        for point in sorted(self.scored, key=lambda one: (one.bytes, -one.score)):
+        fed = [one for one in self.scored if one.verdict != "starved"]
+        for point in sorted(fed, key=lambda one: (one.bytes, -one.score)):
             if not found or point.score > found[-1].score:
                 found.append(point)
         return tuple(found)

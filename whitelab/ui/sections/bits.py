@@ -93,7 +93,7 @@ def _picture(found: Frontier, of: str) -> None:
         st.info("Float32 raw vectors have no score that is defined, so nothing can be held against them.")
         return
     place = st.session_state.get(CHOSEN, (of, None))
-    chosen = place[1] if place[0] == of and place[1] is not None and place[1] < len(points) else _usual(points)
+    chosen = place[1] if place[0] == of and place[1] is not None and place[1] < len(points) else _usual(points, best)
     digits = found.digits
     records = [one.as_dict() | {"on_frontier": one in best} for one in points]
     rows = [
@@ -129,9 +129,9 @@ def _picture(found: Frontier, of: str) -> None:
 
 
 def _headlines(shown: CodedScore, raw: CodedScore, digits: int) -> None:
-    moved = shown.difference
+    moved, less = shown.difference, f"{raw.bytes / shown.bytes:.3g} times less than float32 raw"
     headlines(
-        Metric("Bytes a vector", spaced(shown.bytes), f"{raw.bytes / shown.bytes:.3g} times less than float32 raw"),
+        Metric("Bytes a vector", spaced(shown.bytes), less if shown.bytes < raw.bytes else "as float32 raw"),
         Metric(
             "Score stored so",
             f"{shown.score:.{digits}f}",
@@ -149,15 +149,21 @@ def _headlines(shown: CodedScore, raw: CodedScore, digits: int) -> None:
     st.markdown(f"{verdict.ICONS[shown.verdict]} {LABELS.at(shown.setting)}, {shown.code.label}.")
 
 
-def _usual(points: Sequence[CodedScore]) -> int:
+def _usual(points: Sequence[CodedScore], best: Sequence[CodedScore]) -> int:
     """The best point of a bit a dimension or less, else the last."""
-    few = [i for i, one in enumerate(points) if one.bytes <= points[0].bytes / 32]
-    return max(few, key=lambda i: points[i].score, default=len(points) - 1)
+    few = [one for one in best if one.bytes <= points[0].bytes / 32]
+    return points.index(few[-1]) if few else len(points) - 1
 
 
 def _table(found: Frontier) -> None:
     """The score of each quantiser under each map, and how far the maps are apart."""
     digits = found.digits
+    if any(one.verdict == "starved" for one in found.points):
+        st.warning(
+            "The text is too little for these maps: it leaves all sentences equally far apart but for rounding, so the "
+            "scores and what lies between them say nothing.",
+            icon=verdict.ICONS["starved"],
+        )
     rows = []
     for code in TURNED_CODES:
         own = {one.setting.whitening: one.score for one in found.points if one.code == code}

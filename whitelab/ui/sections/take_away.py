@@ -11,7 +11,7 @@ import streamlit as st
 
 from whitelab.base.installation import MissingLibraryError, need
 from whitelab.base.progress import Progress
-from whitelab.base.wording import capitalised, layers_in_words, plain, spaced
+from whitelab.base.wording import capitalised, layers_in_words, plain, quantity, spaced
 from whitelab.encoding.embeddings import LayerEmbeddings
 from whitelab.encoding.encoders import Encoder
 from whitelab.encoding.names import ModelError, check_alone
@@ -92,7 +92,7 @@ def _introduced(parcel: Parcel, why: str = "") -> bool:
         st.markdown(
             f"The map of **{LABELS.inline(setting.whitening)}**, {layers_in_words(setting.layers)}, {fitted.rank} of "
             f"{parcel.space.dim} directions, fitted on {plain(parcel.fitted_on)}{why}. After it a vector has "
-            f"{fitted.columns} numbers. The protocol goes with it."
+            f"{quantity(fitted.columns, 'number')}. The protocol goes with it."
         )
     if not fitted.rank:
         st.warning("What it was fitted on does not vary, so the map keeps no direction and there is nothing to export.")
