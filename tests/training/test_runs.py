@@ -561,7 +561,7 @@ def test_a_run_that_cannot_be_resumed_is_left_where_it_is(config, command):
     [
         ((), "--corpus must name a text file"),
         (("--resume",), "--resume needs --out"),
-        (("--resume", "--out", "nowhere"), "run='nowhere' must be the folder of a run, or a run in"),
+        (("--resume", "--out", "nowhere"), "--out nowhere must be the folder of a run, or a run in"),
         (("--corpus", "nowhere.txt"), "nowhere.txt"),
         (("--corpus", "demo", "--objective", "triplet"), "--objective triplet must be one of simcse"),
         (("--corpus", "demo", "--dropout", "1"), "--dropout 1.0 must be below 1"),
