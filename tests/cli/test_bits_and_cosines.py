@@ -67,7 +67,7 @@ def test_searches_are_timed_on_request(document, options):
 def test_codes_that_cannot_be_trained_are_named(run, options):
     status, out, err = run("bits", *options, "--layers", "2", "--codes", "pq8,binary")
     assert status == 0
-    assert "left out: none, product, 8 columns a byte: pq8 must be trained on at least 256 rows" in err
+    assert "left out: pq8 of none, pca: must be trained on at least 256 rows" in err
     assert "pca, binary" in out
 
 

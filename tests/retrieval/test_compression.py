@@ -255,10 +255,11 @@ def test_quantisers_are_trained_on_the_rows_of_the_fit_scope(searched, monkeypat
 
 
 def test_a_code_with_too_few_rows_is_left_out_and_named(searched):
-    found, whole = points(searched, ["L1:pca fit=queries"], [Code("pq4"), Code("binary")])
+    codes = [Code.parse(one) for one in ("pq4", "binary", "pq8+itq")]
+    found, whole = points(searched, ["L1 fit=queries", "L1:pca fit=queries"], codes)
     assert ("pca", "pq4") not in found
     assert ("pca", "binary") in found
-    assert whole.left_out == ("pca, product, 4 columns a byte: pq4 must be trained on at least 256 rows, got 30",)
+    assert whole.left_out == ("pq4, pq8+itq of none, pca: must be trained on at least 256 rows, got 30",)
     with pytest.raises(ValueError, match="at least 384 rows, got 300"):
         Coder(Code("pq4", "opq"), rows(300, 384))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import starmap
 
 import numpy as np
 import torch
@@ -150,11 +151,17 @@ def frontier(
     task = _Ranked(space, metric) if isinstance(space, RetrievalSpace) else _Scored(space.to("cpu"), raw.aggregate)
     step = Steps(progress, sum(task.blocks(raw.fit) + len(own) for _, own in work))
     points: tuple[CodedScore, ...] = ()
-    left_out: list[str] = []
+    left_out: dict[str, list[tuple[str, str]]] = {}
     for setting, own in work:
         made = _coded(task, setting, own, seed, left_out, step)
         points += tuple(task.points(made, (points or made)[0].values))
-        yield Frontier(points, tuple(left_out), task.label)
+        yield Frontier(points, tuple(starmap(_left_out, left_out.items())), task.label)
+
+
+def _left_out(reason: str, whose: Sequence[tuple[str, str]]) -> str:
+    """Why codes of settings could not be had, in one line for all that it is true of."""
+    codes, specs = (", ".join(dict.fromkeys(names)) for names in zip(*whose, strict=True))
+    return f"{codes} of {specs}: {reason}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +203,7 @@ class _Map:
 
 
 def _coded(
-    task: "_Scored | _Ranked", setting: Setting, codes: Sequence[Code], seed: int, left_out: list[str], step: Steps
+    task: "_Scored | _Ranked", setting: Setting, codes: Sequence[Code], seed: int, left_out: dict, step: Steps
 ) -> list[_Made]:
     """Every code of one setting, all of them in one pass over the rows."""
     scope, setting = task.on(setting)
@@ -211,7 +218,7 @@ def _coded(
         try:
             coders.append(tuple(Coder(code, own, rotations, seed) for own, rotations in rows))
         except ValueError as error:
-            left_out.append(f"{setting.whitening}, {code.label}: {error}")
+            left_out.setdefault(str(error).removeprefix(f"{code} "), []).append((str(code), setting.whitening))
         step()
     values = task.values(maps, coders, step)
     rank, count = (task.space.dim, 0) if raw else (fitted.rank, fitted.count)
