@@ -57,8 +57,8 @@ def options_of(args) -> Iterator[None]:
 def in_options(text: str, args) -> str:
     """A text of the library with `rate=2.0` as `--rate 2.0`, wherever that is what an option of the command says.
 
-    A text in quotes under a name that the command does not have, such as `quantizer='int9'`, is that of the one option
-    in which it was given: `--codes int9`.
+    A text in quotes that no option of its name holds, such as `quantizer='int9'`, is that of the one option in which it
+    was given: `--codes int9`.
     """
     options = getattr(args, "spelled", {})
 

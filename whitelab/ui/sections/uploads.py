@@ -270,9 +270,10 @@ FORMS = """
 """
 
 
+_IN_NUMBERS = "Where the score is in words or percentages, write numbers in their place."
+
 # While vectors alone are in sight the strip with the bar's number and k is not: neither is theirs. No rule of every
 # page: ui/live/live.css says why.
-_IN_NUMBERS = "Where the score is in words or percentages, write numbers in their place."
 _IN_SIGHT = ".stApp:has([data-testid=stTabPanel]:not([inert]) .st-key-vectors-alone)"
 _WITHOUT_STRIP = f"<style>{_IN_SIGHT} .wl-strip {{ display: none; }}</style>"
 
