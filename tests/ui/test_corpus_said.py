@@ -26,5 +26,13 @@ def test_a_fall_while_there_are_fewer_sentences_than_dimensions_says_nothing_of_
     assert "More text, or a smaller k, would help." in said
 
 
+@pytest.mark.parametrize(("k", "of"), [(None, 384), (300, 300)])
+def test_a_map_of_fewer_sentences_than_directions_is_not_called_enough(k, of):
+    settled = Settling((100, 200), (0.97, 0.95), (1.0,) * 199, 400, 384)
+    assert f"at most 199 of {of} directions" in (said := _enough(settled, k))
+    assert "will change little" not in said
+    assert "will change little" in _enough(settled, 64)
+
+
 def test_sentences_a_dimension_are_counted_of_the_vectors_dimensions_and_few_are_not_rounded_up():
     assert "200 sentences, 0.52 a dimension" in _enough(Settling((200,), (0.1,), (1.0,) * 150, 400, 384))

@@ -256,7 +256,13 @@ def _enough(found: Settling, k: int | None = None) -> str:
     )
     # A map of fewer sentences than directions to keep has fewer of them: those are another matter than all of them.
     full = [one for n, one in zip(found.sentences, found.isotropy, strict=True) if n > (k or found.dim)]
-    if full and isotropy < max(full) - _FALLS:
+    if not full:
+        return (
+            f"{a_map} fitted on {spaced(sentences)} sentences, {each} a dimension, has at most {sentences - 1} of "
+            f"{k or found.dim} directions. The isotropy of **{isotropy:.2f}** that it leaves is of these alone, and "
+            "says nothing yet of a map of all: embed more text."
+        )
+    if isotropy < max(full) - _FALLS:
         return f"{words} It was higher before: the chunks differ in kind. Mix the lines of your files and embed again."
     return (
         f"{words} More text will change little."
