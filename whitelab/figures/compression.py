@@ -79,7 +79,7 @@ def _ticks(rows: Sequence[Mapping]) -> list[int]:
     """Sizes far enough apart to be written: those of raw vectors, and others where none of these is near."""
     ticks: list[int] = []
     for row in sorted(rows, key=lambda row: (row["whitening"] != rows[0]["whitening"], row["bytes"])):
-        if all(max(row["bytes"], tick) > 1.12 * min(row["bytes"], tick) for tick in ticks):
+        if all(max(row["bytes"], tick) > 1.25 * min(row["bytes"], tick) for tick in ticks):
             ticks.append(row["bytes"])
     return ticks
 

@@ -16,7 +16,7 @@ from whitelab.store.embedding_store import Store
 from whitelab.ui.frame.variants import LABELS
 from whitelab.ui.results.jobs import jobs, wait
 from whitelab.ui.sidebar import workspace
-from whitelab.ui.sidebar.model import shared_encoder
+from whitelab.ui.sidebar.model import label, shared_encoder
 from whitelab.ui.sidebar.opening import chosen_pairs, task_name
 from whitelab.ui.sidebar.workspace import Workspace
 from whitelab.ui.training.background import Entry
@@ -78,7 +78,7 @@ def draw(known: Sequence[Entry]) -> None:
         rounded_table(
             [
                 {"Model": title} | dict(zip(titles, row, strict=True))
-                for title, row in zip((f"{models[0]}, the start", models[1]), rows, strict=True)
+                for title, row in zip((f"{label(models[0])}, the start", label(models[1])), rows, strict=True)
             ],
             dict.fromkeys(titles, numbers),
             alt="Spearman of the trained model and of its start, raw and mapped",
