@@ -30,7 +30,7 @@ from whitelab.corpus.embedding import embed_corpus
 from whitelab.corpus.fitting import fit_corpus
 from whitelab.corpus.indexing import build_index
 from whitelab.corpus.manifest import Manifest, missing_note, status
-from whitelab.corpus.texts import CHANGED, LINE_BYTES, changed_since, read_texts, text_files
+from whitelab.corpus.texts import CHANGED, EMPTY, LINE_BYTES, changed_since, read_texts, text_files
 from whitelab.datasets.pairs import DataError
 from whitelab.datasets.tables import PROBE_BYTES
 
@@ -221,6 +221,16 @@ def test_what_was_left_out_is_counted_by_reason_and_a_file_is_called_one(tmp_pat
     assert status(tmp_path / "out").left_out == ["5 lines and files"]
 
 
+def test_records_whose_text_is_empty_are_named_and_blank_lines_are_not(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "a man"}\n\n{"text": " "}\n{"text": ""}\n')
+    (tmp_path / "b.csv").write_text("text,n\na dog,1\n\n,2\n")
+    (tmp_path / "c.txt").write_text("water\n\n \nsea\n")
+    refused = []
+    assert [text for _, text in read_texts(tmp_path, refused.append)] == ["a man", "a dog", "water", "sea"]
+    assert [one.where for one in refused] == ["a.jsonl:3", "a.jsonl:4", "b.csv:4"]
+    assert {one.kind for one in refused} == {f"line: {EMPTY}"}
+
+
 def test_a_mark_of_the_byte_order_is_no_text(tmp_path):
     (tmp_path / "a.txt").write_text("one man\ntwo men\n", encoding="utf-8-sig")
     (tmp_path / "b.jsonl").write_text('{"id": 3, "text": "three"}\n', encoding="utf-8-sig")
@@ -379,8 +389,9 @@ def test_a_csv_gives_the_texts_that_its_writer_had_and_says_which_rows_give_none
     with path.open("a", encoding="utf-8", errors="surrogateescape") as file:
         file.write("\n".join([*lines, row(["12", "x", '"never closed'])]))
     assert [text for _, text in read_texts(path, refused.append)] == [*texts, "a"]
-    assert [(one.where, one.whole) for one in refused] == [(f"all.csv:{line}", False) for line in (8, 9, 10, 14)]
-    assert [one.reason for one in refused][::2] == ["1 column where 3 are expected", "not UTF-8"]
+    assert [(one.where, one.whole) for one in refused] == [(f"all.csv:{line}", False) for line in (8, 9, 10, 12, 14)]
+    assert [one.reason for one in refused][:4:2] == ["1 column where 3 are expected", "not UTF-8"]
+    assert refused[3].reason == EMPTY
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-32"])

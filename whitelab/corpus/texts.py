@@ -92,6 +92,7 @@ def stamp_of(source: str | Path) -> str:
     return blake2b(json.dumps(states).encode(), digest_size=16).hexdigest()
 
 
+EMPTY = "no text (empty)"  # of a record, not of a line
 CHANGED = "files of its text were not read, or were written again or removed since: embed again reads what is there"
 
 
@@ -106,7 +107,7 @@ def changed_since(manifest: Manifest) -> bool | None:
 def read_texts(
     source: str | Path, refuse: Refuse, text_column: str = "text", id_column: str = ID
 ) -> Iterator[tuple[str, str]]:
-    """`read_records`, but for blank ones."""
+    """`read_records`, but for blank lines."""
     return ((name, text) for name, text in read_records(source, refuse, text_column, id_column) if text)
 
 
@@ -120,10 +121,10 @@ def read_records(
     Files are named by their path below `source` where that is a folder, or below the folder in which a glob begins.
 
     Lines are UTF-8, or what a mark of the byte order says. `refuse` is told of every one that is left out (too long in
-    UTF-8, not in its encoding, NUL, not a record with a text), and of a file that cannot be read on. The first line of
-    a .csv names its columns, below one such as `sep=;` if it has that; of two of one name the first is taken, and
-    a quoted cell may hold line ends: after a line that is too long nobody knows where a row begins, so the file is not
-    read on. Raises DataError as `text_files`.
+    UTF-8, not in its encoding, NUL, not a record with a text in it), and of a file that cannot be read on. The first
+    line of a .csv names its columns, below one such as `sep=;` if it has that; of two of one name the first is taken,
+    and a quoted cell may hold line ends: after a line that is too long nobody knows where a row begins, so the file is
+    not read on. Raises DataError as `text_files`.
     """
     folder = data_path(source)
     if not folder.is_dir():
@@ -137,6 +138,7 @@ def read_records(
                 try:
                     if isinstance(record, ValueError):
                         raise record
+                    line = isinstance(record, str) and (kind_of(path) == ".txt" or not record.strip())
                     if isinstance(record, str):
                         record = _parsed(record, kind_of(path), text_column, id_column)
                     name, text = record
@@ -144,6 +146,8 @@ def read_records(
                         raise ValueError("no text (null)")
                     if not isinstance(text, str) or "\0" in text:
                         raise ValueError("the text must be a string without NUL")
+                    if not (line or text.strip()):
+                        raise ValueError(EMPTY)
                     name = where if name is None else str(name)
                     if max(len(name.encode()), len(text.encode())) > LINE_BYTES:
                         raise ValueError(f"longer than {LINE_BYTES} bytes")

@@ -16,7 +16,7 @@ from whitelab.corpus.chunks import CHUNK_TEXTS
 from whitelab.corpus.fitting import CORPUS
 from whitelab.corpus.manifest import place_for
 from whitelab.corpus.own_process import embedded_apart
-from whitelab.corpus.texts import LeftOut, form_of, kind_of, read_records, text_files
+from whitelab.corpus.texts import EMPTY, LeftOut, form_of, kind_of, read_records, text_files
 from whitelab.datasets import BUNDLED_SETS, DEMO, DataError
 from whitelab.datasets.layouts import data_path
 from whitelab.datasets.offered import is_limited
@@ -247,13 +247,18 @@ def _texts(source: str, arguments: dict) -> bool:
 def _refused(file: Path, columns: dict[str, str]) -> str:
     """Why the first records of a file give no text in these columns, in the words of their boxes; empty where one
     does."""
+    none, empty = f"The first records of {file.name} hold no text.", []
 
     def refuse(one: LeftOut) -> None:
-        raise _RefusedError(f"{one.where} gives no text: {one.reason}.")
+        if one.reason != EMPTY:
+            raise _RefusedError(f"{one.where} gives no text: {one.reason}.")
+        empty.append(one)
+        if len(empty) == _LOOKED_AT:
+            raise _RefusedError(none)
 
     try:
         first = islice(read_records(file, refuse, **columns), _LOOKED_AT)
-        return "" if any(text for _, text in first) else f"The first records of {file.name} hold no text."
+        return "" if any(text for _, text in first) else none
     except DataError:  # gone since
         return ""
     except _RefusedError as problem:
@@ -264,7 +269,7 @@ def _refused(file: Path, columns: dict[str, str]) -> str:
 
 
 class _RefusedError(Exception):
-    """The first record was left out."""
+    """A first record was left out, and what to say of it."""
 
 
 def _chunk_texts(size: int, each: float) -> int:
