@@ -32,7 +32,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from benchmarks.harness import Table, figures, machine, publish
 from tests.helpers.driving import Server, serve
 from whitelab.base.switches import THREADS
-from whitelab.cli.app import HOSTED
+from whitelab.cli.app import ARENAS, HOSTED
 from whitelab.datasets import load
 from whitelab.scoring.setting import FIT_SCOPES
 from whitelab.statistics.projection import METHODS
@@ -370,7 +370,8 @@ def options() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve the app, let the visitors in, and print what they met; 1 where there was an error."""
     args = options().parse_args(argv)
-    os.environ.setdefault(THREADS, HOSTED[THREADS])  # as servers for many visitors are started
+    for name in (THREADS, ARENAS):
+        os.environ.setdefault(name, HOSTED[name])  # as servers for many visitors are started
     tasks: list[dict[str, str]] = [{}]
     tasks += [{"data": args.data, "task": task} for task in args.tasks.split(",")] if args.data else []
     with tempfile.TemporaryDirectory() as folder:

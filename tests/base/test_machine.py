@@ -10,6 +10,7 @@ from processes import run_python
 from whitelab.base import machine
 from whitelab.base.control_groups import MemoryLimit
 from whitelab.base.machine import available_memory, is_device_full, is_out_of_memory, product_rate
+from whitelab.cli.app import ARENAS, HOSTED
 
 
 def test_memory_is_between_nothing_and_what_is_built_in():
@@ -47,21 +48,27 @@ def test_freed_pages_between_what_lives_on_go_back_to_the_system():
 
 
 @pytest.mark.linux
-def test_freed_tables_are_taken_again_without_fresh_pages():
+@pytest.mark.parametrize("begun", ["run", "start"])
+def test_freed_tables_are_taken_again_without_fresh_pages_in_whatever_thread(begun):
     run = run_python(
         "import resource, torch\n"
+        "from threading import Thread\n"
         "from whitelab.base.machine import keep_freed_memory\n"
         "faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
         "for first in (int, keep_freed_memory):\n"
         "    first()\n"
-        "    for n, d in ((2500, 400), (100_000, 50)):\n"  # 8 and 40 MB
+        "    for n, d in ((2500, 400), (180_000, 50)):\n"  # 8 and 72 MB
         "        rows, map = torch.ones(n, d), torch.ones(d, d, dtype=torch.float64)\n"
-        "        tables = lambda: (rows.double() - 1) @ map * 2\n"
-        "        for _ in range(10): tables()\n"
-        "        before = faults()\n"
-        "        for _ in range(10): tables()\n"
-        "        print(faults() - before)",
+        "        def tables():\n"
+        "            for count in (10, 10):\n"
+        "                before = faults()\n"
+        "                for _ in range(count): (rows.double() - 1) @ map * 2\n"
+        "            print(faults() - before)\n"
+        "        work = Thread(target=tables)\n"
+        f"        work.{begun}()\n"
+        "        work.ident and work.join()",
         MALLOC_MMAP_THRESHOLD_="131072",  # where glibc begins; what it makes of that later is chance
+        **({ARENAS: HOSTED[ARENAS]} if begun == "start" else {}),
     )
     *given_back, small, large = map(int, run.stdout.split())
     for kept, before in zip((small, large), given_back, strict=True):

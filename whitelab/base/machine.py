@@ -73,7 +73,8 @@ def keep_freed_memory() -> None:
     """Keep what is freed for the next table, up to `REUSED` bytes of it, where the C library is asked for it (glibc).
 
     Tables of some megabytes would go back to the system at once, and fresh pages cost up to three times what is
-    computed in them.
+    computed in them. From arenas of threads' own those above 64 MB go back all the same, so that a server is begun with
+    one for all (`MALLOC_ARENA_MAX`, which is read when a process begins).
     """
     trim_threshold, mmap_threshold = -1, -3  # of malloc.h
     with suppress(OSError, AttributeError):

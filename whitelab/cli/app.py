@@ -10,8 +10,15 @@ from whitelab.base.installation import shipped
 from whitelab.base.switches import THREADS, TRAINING, switched_on, threads_each
 
 # What strangers may do, and that many of them compute at once: settings of the environment, each of which stays as the
-# operator has set it.
-HOSTED = {TRAINING: "off", "WHITELAB_MODELS": "bundled", "WHITELAB_DATA": "demo", THREADS: "1"}
+# operator has set it. `keep_freed_memory` says what the last is for.
+ARENAS = "MALLOC_ARENA_MAX"
+HOSTED = {
+    TRAINING: "off",
+    "WHITELAB_MODELS": "bundled",
+    "WHITELAB_DATA": "demo",
+    THREADS: "1",
+    ARENAS: "1",
+}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
