@@ -91,8 +91,8 @@ def read_table(path: File, delimiter: str | None = None) -> Table:
     delimiter = said or delimiter or delimiter_of(suffix, lines)
     if delimiter is None:
         raise DataError(
-            f"{path}: no tab, semicolon, bar or comma splits its lines into three columns or more; "
-            "save it as .tsv, .csv or .jsonl"
+            f"{path}: no tab, semicolon, bar or comma splits its lines into three columns or more, as pairs with "
+            "scores have; save a table as .tsv, .csv or .jsonl, and take texts alone for a corpus, or to fit a map on"
         )
     while len(lines) > named and not lines[-1].strip(f" {delimiter}"):  # spreadsheets write rows that once were filled
         lines.pop()
