@@ -47,7 +47,7 @@ headlines(
     Metric("Knee", str(curve.knee or "undefined"), f"within {KNEE:g} points of the best"),
     Metric(
         "Memory saved",
-        f"{100 * (1 - kept / space.dim):.0f} %",
+        f"{100 * (1 - kept / space.dim):.3g} %",
         f"{kept} of {space.dim} numbers",
         help=f"Of {amount(size * space.dim)}, which this task's {spaced(space.n_sentences)} sentences take in float32. "
         "An exact search reads the same share of bytes." + all_numbers(spec, space.dim),
@@ -83,9 +83,10 @@ chart(
         for j, score, share in zip(curve.k, curve.spearman, curve.explained, strict=True)
     ],
 )
+held = "The first direction holds" if k == 1 else f"The top {k} directions hold"
 st.caption(
-    f"{of_another or 'Move k in the bar. '}The top {k} directions hold {in_percent(curve.explained[k - 1], '.1f')} of the "
-    f"variance.{rank_words(curve, raw)}{held_out_words(space, curve, held_out)}{controls_of_k.words(controls)}"
+    f"{of_another or 'Move k in the bar. '}{held} {in_percent(curve.explained[k - 1], '.1f')} of the variance."
+    f"{rank_words(curve, raw)}{held_out_words(space, curve, held_out)}{controls_of_k.words(controls)}"
 )
 every = every_layer.draw(space, setting)
 focus = k if k < space.dim else min(curve.knee or space.dim, max(1, space.dim // 2))

@@ -3,7 +3,7 @@
 import argparse
 
 from whitelab.cli.options import (
-    SEARCHED_FIT,
+    SEARCHED_FIT_OF_ROWS,
     aggregate_option,
     layers_option,
     names,
@@ -18,7 +18,7 @@ from whitelab.cli.writing import note, number, progress
 def add_options(parser: argparse.ArgumentParser) -> None:
     space_options(parser, searched=True)
     layers_option(parser)
-    whitening_options(parser, "pca", fit=SEARCHED_FIT)
+    whitening_options(parser, "pca", fit=SEARCHED_FIT_OF_ROWS)
     aggregate_option(parser)
     search_options(parser, "nDCG@10 in place of Spearman")
     parser.add_argument("--beside", default="", metavar="NAMES", help="further variants, such as zca,cholesky")

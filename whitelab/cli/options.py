@@ -254,10 +254,9 @@ def task_names(text: str, present: list[str]) -> list[str]:
     return present if text == "all" else list(dict.fromkeys(names(text)))
 
 
-SEARCHED_FIT = (
-    FIT[0],
-    "as for score; with --search corpus, queries, both or other text (default: task, or corpus)",
-)
+_SEARCHED = "; with --search corpus, queries, both or other text (default: task, or corpus)"
+SEARCHED_FIT = FIT[0], f"as for score{_SEARCHED}"
+SEARCHED_FIT_OF_ROWS = FIT[0].removesuffix("|corpus:FOLDER"), f"as for score, but for a corpus{_SEARCHED}"
 
 
 def search_options(parser: argparse.ArgumentParser, instead: str) -> None:
