@@ -17,11 +17,11 @@ def fitted_on(
 ) -> tuple[str, bool]:
     """One of the `texts` (name -> label) or the bar's task, as a map's fit is called, and whether it is the task.
 
-    At first the first of the `texts`, the task where their `count` is too few for a map. `words` say what is to be
-    chosen from.
+    At first the first of the `texts`, the task where their `count` is too few for a map and it has as many. `words` say
+    what is to be chosen from.
     """
     usual, dim = next(iter(texts)), opened.space.dim
-    few = count <= 2 * dim  # fewer texts than dimensions leave nothing but equal distances
+    few = count <= min(2 * dim, opened.space.n_sentences)  # fewer than dimensions leave nothing but equal distances
     sentences = f"the sentences of {opened.pairs.task}"
     scopes = {**texts, WORKSPACE: capitalised(sentences)}
     key = f"{key}-few" if few else key  # what is usual is not written into the address
