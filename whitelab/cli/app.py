@@ -9,9 +9,9 @@ from whitelab.base.budget import VARIABLE, budget, gib_in
 from whitelab.base.installation import shipped
 from whitelab.base.switches import THREADS, TRAINING, switched_on, threads_each
 
+ARENAS = "MALLOC_ARENA_MAX"  # `keep_freed_memory` says what for
 # What strangers may do, and that many of them compute at once: settings of the environment, each of which stays as the
-# operator has set it. `keep_freed_memory` says what the last is for.
-ARENAS = "MALLOC_ARENA_MAX"
+# operator has set it.
 HOSTED = {
     TRAINING: "off",
     "WHITELAB_MODELS": "bundled",
