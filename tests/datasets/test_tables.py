@@ -53,6 +53,7 @@ def test_quotes_in_tab_separated_text_are_plain_text(tmp_path):
         ['"a ""b"" c"', "d, e"],  # pandas
         ['"a, b"', "c d", '"e ""f"""'],  # spreadsheets
         ['"a"', '"b, c"', '"d ""e"""'],  # every text
+        ['"a\tb"', "c, d", '"e ""f"""'],  # with a tab inside
     ],
 )
 @pytest.mark.parametrize("header", ["", HEADER])
@@ -69,6 +70,11 @@ def test_quotes_that_a_writer_put_round_tab_separated_cells_are_taken_off(tmp_pa
 @pytest.mark.parametrize("cell", ['"open', '5" disc', '"a" and "b"', "one, two"])
 def test_one_cell_that_no_writer_of_quotes_would_make_leaves_all_quotes(tmp_path, cell):
     assert load(write(tmp_path / "a.tsv", f'{HEADER}"yes, sir"\tx\t1\n{cell}\tx\t2\n')).first == ('"yes, sir"', cell)
+
+
+def test_a_quotation_over_two_cells_is_no_cell_with_a_tab(tmp_path):
+    pairs = load(write(tmp_path / "a.tsv", f'{HEADER}"yes, sir"\tx\t1\n"he said\tand left"\t2\n'))
+    assert (pairs.first, pairs.second) == (('"yes, sir"', '"he said'), ("x", 'and left"'))
 
 
 @pytest.mark.parametrize("blanks", [" ", "  "])

@@ -318,23 +318,32 @@ def quotes_are_round_cells(rows: Iterable[tuple[Sequence[str], Sequence[str]]], 
 
 
 _WRAPPED = re.compile(' +"(?:[^"]|"")*" *')
-_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_CELL = re.compile(r'(?:^|\t)("(?:[^"]|"")*"|[^"\t]*)')  # with no quote but those round it
 
 
 def _tabs_quoted(lines: Sequence[str]) -> bool:
-    """Whether quotes stand round cells and not in them: every cell with a quote is quoted, and either all of these
-    hold a quote, as pandas writes them, or no other cell but a number holds a comma, as in those of spreadsheets."""
-    quoted = [cell for line in lines if '"' in line for cell in line.split("\t") if '"' in cell]
-    if not quoted or not all(_QUOTED.fullmatch(cell) for cell in quoted):
+    """Whether quotes stand round cells and not in them: every cell with a quote is quoted, and either all of these hold
+    a quote or a tab, as pandas writes them, or no other cell but a number holds a comma, as in those of spreadsheets.
+    Tabs inside leave every line as many cells: where quotes are text, one cell seldom ends what another begins."""
+    rows = [_between_tabs(line) for line in lines if line.strip()]
+    if not all(rows) or (any("\t" in cell for row in rows for cell in row) and len(set(map(len, rows))) > 1):
         return False
-    others = (cell for line in lines for cell in line.split("\t") if '"' not in cell)
-    return all('""' in cell[1:-1] for cell in quoted) or not any(
-        "," in cell and not DECIMAL_COMMA.match(cell) for cell in others
+    quoted = [cell for row in rows for cell in row if '"' in cell]
+    others = (cell for row in rows for cell in row if '"' not in cell)
+    return bool(quoted) and (
+        all('""' in cell[1:-1] or "\t" in cell for cell in quoted)
+        or not any("," in cell and not DECIMAL_COMMA.match(cell) for cell in others)
     )
 
 
+def _between_tabs(line: str) -> list[str]:
+    """The cells of a line with the quotes round them; none where a quote stands in a cell."""
+    cells = _CELL.findall(line) if '"' in line else line.split("\t")
+    return cells if "\t".join(cells) == line else []
+
+
 def _split_quoted(line: str) -> tuple[str, ...]:
-    return tuple(cell[1:-1].replace('""', '"') if '"' in cell else cell for cell in line.split("\t"))
+    return tuple(cell[1:-1].replace('""', '"') if '"' in cell else cell for cell in _between_tabs(line))
 
 
 def _split(line: str, delimiter: str, skip: bool) -> tuple[str, ...]:
