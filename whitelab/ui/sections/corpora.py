@@ -250,18 +250,15 @@ def _enough(found: Settling, k: int | None = None) -> str:
     per = sentences / found.dim
     each = f"{per:.0f}" if per >= 10 else ratio(per)
     a_map = f"At k = {k}, a map" if k else "A map"
-    words = (
-        f"{a_map} fitted on {spaced(sentences)} sentences, {each} a dimension, leaves the chunks after them with an "
-        f"isotropy of **{isotropy:.2f}**; 1 would be round."
-    )
+    fitted = f"{a_map} fitted on {spaced(sentences)} sentences, {each} a dimension,"
     # A map of fewer sentences than directions to keep has fewer of them: those are another matter than all of them.
     full = [one for n, one in zip(found.sentences, found.isotropy, strict=True) if n > (k or found.dim)]
     if not full:
         return (
-            f"{a_map} fitted on {spaced(sentences)} sentences, {each} a dimension, has at most {sentences - 1} of "
-            f"{k or found.dim} directions. The isotropy of **{isotropy:.2f}** that it leaves is of these alone, and "
-            "says nothing yet of a map of all: embed more text."
+            f"{fitted} has at most {sentences - 1} of {k or found.dim} directions. The isotropy of **{isotropy:.2f}** "
+            "that it leaves is of these alone, and says nothing yet of a map of all: embed more text."
         )
+    words = f"{fitted} leaves the chunks after them with an isotropy of **{isotropy:.2f}**; 1 would be round."
     if isotropy < max(full) - _FALLS:
         return f"{words} It was higher before: the chunks differ in kind. Mix the lines of your files and embed again."
     return (
