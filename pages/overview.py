@@ -56,7 +56,7 @@ headlines(
     ),
 )
 if now.reason:
-    st.warning(plain(now.reason))
+    st.warning(f"{plain(now.reason)}.")
 layer_gains.draw(space, compared, chosen.setting.layers)
 explanation.draw(space, compared)
 st.caption("The whitening page tests whether a difference is more than chance gives.")

@@ -232,3 +232,23 @@ def test_sentences_are_escaped_wrapped_and_cut():
 def test_an_entity_is_not_cut_in_two_by_the_wrap():
     shown = figures.wrapped("&" * 200, width=10, lines=3)
     assert shown.replace("&amp;", "").replace("<br>", "").strip(" .") == ""
+
+
+def test_a_figure_without_a_score_says_so_and_measures_nothing_on_its_axes():
+    none = dict.fromkeys(("spearman", "low", "high", "difference", "difference_low", "difference_high"))
+    rows = [none | {"whitening": spec, "settled": False} for spec in ("none", "pca")]
+    ends = dict.fromkeys(f"{end}{half}" for end in ("raw", "whitened", "cut") for half in ("", "_half_width_95"))
+    names = {"raw": "Raw", "whitened": "PCA whitening", "cut": "cut"}
+    empty = {
+        "xaxis": [figures.score_dots(rows, LABELS, None), figures.difference_dots(rows, LABELS, "raw")],
+        "yaxis": [
+            figures.layer_dumbbells([ends | {"layer": layer} for layer in range(3)], names, "pca", 3),
+            figures.k_curves([None, None], {}, "pca", "PCA", {}, 2, None, [("none", "Raw", "dot", [None, None])]),
+        ],
+    }
+    for axis, of_axis in empty.items():
+        for figure in of_axis:
+            assert any(note.text.endswith(" is defined") for note in figure.layout.annotations)
+            assert figure.layout[axis].showticklabels is False
+    known = figures.k_curves([None, None], {}, "pca", "PCA", {}, 2, 50.0)  # raw alone has a score
+    assert not any(note.text.endswith(" is defined") for note in known.layout.annotations)

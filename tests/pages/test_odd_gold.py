@@ -3,7 +3,7 @@
 import pytest
 from tiny import SENTENCES
 
-from .visiting import keys, said, start, table, until
+from .visiting import alts, keys, said, start, table, until
 
 
 def judged(place, name: str, gold) -> dict[str, str]:
@@ -25,10 +25,14 @@ def test_of_gold_that_is_all_equal_nothing_moves_towards_it_and_no_sentences_are
     assert said(at, "of one gold score for all, no rank is nearer to gold")
     assert "moved" not in keys(at)  # the choice of pairs that moved towards gold
     assert "Direction" not in table(at, "First sentence")
+    assert not said(at, "Whiskers are 95 % intervals")  # there are none
     at = until(start("dimensions", **query))
     assert said(at, "there is no direction left to keep.")
     assert not said(at, "so the curve is flat")
     assert not said(at, "so all sentences are equally far apart")
+    at = until(start("layers", **query, see="Would more layers do better?"))
+    assert said(at, "No subset has a score that is defined.")
+    assert not [alt for alt in alts(at) if "ubsets" in alt or "number of layers" in alt]
 
 
 def test_pairs_none_of_which_moved_are_not_called_of_one_gold_score(small):

@@ -21,7 +21,7 @@ from whitelab.figures.marks import (
     variant_line,
     whiskers,
 )
-from whitelab.figures.panels import Scale, finish, in_words, layer_heatmap, legend
+from whitelab.figures.panels import Scale, finish, in_words, layer_heatmap, legend, say_nothing_is_there
 from whitelab.figures.style import KEPT, MARK, SCORE, subset_stroke, variant_colour, variant_symbol
 
 _COLUMNS = 64  # of a surface, at most, beside those that are named or chosen
@@ -63,6 +63,8 @@ def k_curves(
     rank_rule(figure, rank, d)
     figure.update_xaxes(title=KEPT, range=[0, d + 1])
     figure.update_yaxes(title=SCORE)
+    if baseline is None and all(score is None for curve in (main, *(one[-1] for one in others)) for score in curve):
+        say_nothing_is_there(figure, "y")
     best, knee = defined.get("best"), defined.get("knee")
     words = [f"best {main[best - 1]:.2f} at k = {best}, knee at {knee}"] if best else ["no score defined"]
     alt = in_words("Spearman by kept dimensions", [*words, f"rank {rank} of {d}"])

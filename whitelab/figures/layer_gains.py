@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import STEADY, half_whiskers
-from whitelab.figures.panels import CLICKABLE, finish, in_words
+from whitelab.figures.panels import CLICKABLE, finish, in_words, say_nothing_is_there
 from whitelab.figures.style import LAYER, MARK, RULE, SCORE, is_number, signed, variant_colour, variant_symbol
 
 ENDS = {"raw": ("none", ""), "whitened": (None, ""), "cut": (None, "-open")}  # name -> its variant, how it is filled
@@ -50,6 +50,8 @@ def layer_dumbbells(
     upright = {"autotickangles": [0, -90], "side": "top", "overlaying": "x", "showgrid": False}
     figure.update_xaxes("2", **across, **named, **upright)
     figure.update_yaxes(title=SCORE, **_reach(rows))
+    if not any(is_number(row[end]) for row in rows for end in ENDS):
+        say_nothing_is_there(figure, "y")
     alt = in_words(f"Spearman of every layer, raw and with {names['whitened']}", parts)
     return finish(figure, alt, heights.TALL, 78, **CLICKABLE)
 

@@ -54,6 +54,15 @@ def in_words(title: str, parts: Iterable[str], nothing: str = "no score defined"
     return f"{title}: {'; '.join(parts) or nothing}"
 
 
+def say_nothing_is_there(figure: Drawing, axes: str = "", words: str = "no score is defined") -> None:
+    """Where nothing is drawn, words in its place; numbers on these `axes` ("x", "y" or both) would measure nothing."""
+    middle = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+    figure.add_annotation(text=words, showarrow=False, font={"size": 14}, **middle)
+    for axis, update in (("x", figure.update_xaxes), ("y", figure.update_yaxes)):
+        if axis in axes:
+            update(showticklabels=False, showgrid=False, zeroline=False)
+
+
 def layer_step(n_layers: int) -> int:
     """Every how many layers an axis names one."""
     return 1 if n_layers <= 13 else 2
@@ -125,8 +134,7 @@ def layer_heatmap(
         colours = inks(values, low, high, scale.colours)
         in_cells(figure, places.tolist(), rows.tolist(), [format(one, digits) for one in values], colours, n_layers)
     if len(grid) == n_layers and np.isnan(grid).all():
-        middle = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
-        figure.add_annotation(text="no score is defined", showarrow=False, font={"size": 14}, **middle)
+        say_nothing_is_there(figure)
     sign = "+" if "+" in digits else ""
     places = [(column, layer) for layer in range(len(grid)) for column in range(len(columns))]
     click_cells(

@@ -10,7 +10,7 @@ from whitelab.base.groups import grouped
 from whitelab.figures import heights
 from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import Number, Point, add_line, rule, upright, variant_line
-from whitelab.figures.panels import bar_below, finish, in_words
+from whitelab.figures.panels import bar_below, finish, in_words, say_nothing_is_there
 from whitelab.figures.style import MARK, RULE, SCORE, SCORE_SCALE, is_number, variant_colour, variant_symbol
 
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "hexagon", "pentagon", "x")
@@ -94,7 +94,7 @@ def plane(
     figure, sides = Drawing(), _numbered(known, apart, floor, selected)
     loss_plane(figure, floor)
     if not known and not apart:
-        _say_nothing_is_there(figure)
+        say_nothing_is_there(figure, "xy", "nothing to draw: alignment is not defined")
     for spec in paths:
         pairs = [(raw[row["layer"]], row) for row in paths[spec] if row["layer"] in raw and spec != "none"]
         _add_arrows(figure, pairs, spec)
@@ -128,14 +128,6 @@ def plane(
     ends = [(labels[spec], path[-1]) for spec, path in paths.items()]
     parts = [f"{name}, layer {r['layer']}, {r['uniformity']:.2f} and {r['alignment']:.2f}" for name, r in ends]
     return finish(figure, in_words(title, parts, "nothing defined"), heights.plane(len(paths)))
-
-
-def _say_nothing_is_there(figure: Drawing) -> None:
-    """Where no pair is positive, numbers on the axes would measure nothing."""
-    middle = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
-    figure.add_annotation(text="nothing to draw: alignment is not defined", showarrow=False, **middle)
-    figure.update_xaxes(showticklabels=False, showgrid=False, zeroline=False)
-    figure.update_yaxes(showticklabels=False, showgrid=False, zeroline=False)
 
 
 def _add_average(figure: Drawing, row: Mapping, side: str, scale: dict) -> None:

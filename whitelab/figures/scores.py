@@ -12,7 +12,7 @@ from whitelab.figures import heights
 from whitelab.figures.dots import Interval, add_dot, axis_around, finish_dots
 from whitelab.figures.drawing import Drawing
 from whitelab.figures.marks import NAMED, half_whiskers, rule
-from whitelab.figures.panels import BARE, bar_below, finish, in_words, reach
+from whitelab.figures.panels import BARE, bar_below, finish, in_words, reach, say_nothing_is_there
 from whitelab.figures.style import DIFFERENCE_SCALE, SCORE, is_number, signed, variant_colour, variant_symbol, wrapped
 
 
@@ -68,6 +68,8 @@ def score_dots(rows: Sequence[Mapping], labels: Mapping[str, str], raw: float | 
         parts.append(_add_row(figure, place, row, labels[row["whitening"]], interval, hover, left))
     ends = [row[name] for row in known.values() for name in ("spearman", "low", "high")]
     figure.update_xaxes(title=SCORE, range=axis_around([*ends, raw], 0.4))
+    if not known:
+        say_nothing_is_there(figure, "x")
     title = "Spearman by variant with 95 % intervals" if known else "Spearman by variant"
     return finish_dots(figure, _names(rows, labels), in_words(title, parts, "no score is defined"))
 
@@ -96,7 +98,8 @@ def difference_dots(rows: Sequence[Mapping], labels: Mapping[str, str], baseline
     """
     known = {i: row for i, row in enumerate(rows) if is_number(row["difference"])}
     figure, parts = Drawing(), []
-    figure.add_vline(x=0, line=rule())
+    if known:
+        figure.add_vline(x=0, line=rule())
     for place, row in known.items():
         interval = Interval(row["difference"], row["difference_low"], row["difference_high"], row["settled"])
         hover, left = f"{interval.middle:+.2f} against {html.escape(baseline)}", interval.middle < 0
@@ -104,6 +107,8 @@ def difference_dots(rows: Sequence[Mapping], labels: Mapping[str, str], baseline
     ends = [row[f"difference{end}"] for row in known.values() for end in ("", "_low", "_high")]
     span = 1.6 * reach(end for end in ends if is_number(end))
     figure.update_xaxes(title=f"Difference from {html.escape(baseline)} (points)", range=[-span, span])
+    if not known:
+        say_nothing_is_there(figure, "x", "no difference is defined")
     title = f"Differences from {baseline}" + (" with 95 % intervals" if known else "")
     return finish_dots(figure, _names(rows, labels), in_words(title, parts, "no score is defined"))
 

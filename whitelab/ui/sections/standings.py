@@ -106,6 +106,15 @@ def draw(standings: Standings) -> None:
     with right:
         st.header(f"Difference from {baseline}")
         chart(figures.difference_dots(rows, titles, baseline), "differences")
+    if any(score is not None for score in known):
+        _marks_in_words(standings)
+    _agreements(standings)
+    # Said once: behind the longest name there is no room for it.
+    k = next((f", k = {setting.k}" for setting in standings.settings if setting.k), "")
+    table(found, f"Variant{k}", [LABELS[row["whitening"]] for row in rows], standings.baseline)
+
+
+def _marks_in_words(standings: Standings) -> None:
     st.caption(
         f"Whiskers are 95 % intervals from {spaced(RESAMPLES)} resamples of the "
         f"{quantity(standings.space.n_pairs, 'pair')}, the same resamples for every variant, so differences are paired "
@@ -114,10 +123,6 @@ def draw(standings: Standings) -> None:
         + " Every map was fitted on the sentences it is scored on; *Fitted on what?* asks others."
         * (standings.compared.fit == "task")
     )
-    _agreements(standings)
-    # Said once: behind the longest name there is no room for it.
-    k = next((f", k = {setting.k}" for setting in standings.settings if setting.k), "")
-    table(found, f"Variant{k}", [LABELS[row["whitening"]] for row in rows], standings.baseline)
 
 
 def _agreements(standings: Standings) -> None:

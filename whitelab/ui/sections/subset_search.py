@@ -142,6 +142,9 @@ def _row(subset: LayerSubset) -> dict:
 
 def _pictures(searches: list[SubsetSearch], layers: tuple[int, ...]) -> None:
     """The curve by size, how often each layer is needed, the ranking, and the tasks' own best; of the last search."""
+    if all(one.scored and not one.ranking.top for one in searches):
+        st.markdown("No subset has a score that is defined.")
+        return
     search, left_right = searches[-1], st.columns([3, 2])
     n_layers, counts = search.n_layers, search.ranking.needed
     averaged = {"task": ", ".join(search.tasks)} if len(search.tasks) > 1 else {}

@@ -49,7 +49,7 @@ def sentence(standing: Standing, label: str, baseline: str, pairs: str, against:
     found, verdict = standing.difference, standing.verdict
     lead = f"**{VERDICTS[verdict]}{' on the sentences it was fitted on' if against else ''}.**"
     if verdict == "undefined":
-        return f"{lead} {standing.score.reason or 'There is no score to compare.'}"
+        return f"{lead} {standing.score.reason or 'There is no score to compare'}."
     if label == baseline:
         return f"{lead} {capitalised(label)} is compared with itself."
     if verdict == "same":
